@@ -103,7 +103,8 @@ struct RegisterOptions {
   std::vector<int> iterations = {};    ///< per level, coarse to fine; empty: the preset's
   std::vector<int> levels = {};        ///< shrink factors; empty: 4, 2, 1, more for large images
   std::optional<double> fluid = {};    ///< σ of the gradient's smoothing in voxels; empty: 3, 2.5
-                                       ///< of symmetric, 4 where mi is the only metric
+                                       ///< of symmetric, and at full resolution up to 1 more where
+                                       ///< images are noisy; 4 where mi is the only metric
   std::optional<double> elastic = {};  ///< σ of the field's; empty: 0.25
   double step = 0.5;                   ///< largest displacement of an iteration, in voxels
   double min_jacobian = 0.1;  ///< least determinant of one-sided differences that the guard accepts
@@ -143,7 +144,7 @@ struct Registration {
   Tensor inverse_displacement;        ///< w likewise
   Tensor warped;                      ///< moving at T on the fixed grid, [1,C,…], f32; 0 outside
   std::vector<RegisterStageReport> stages;
-  double fluid = 0, elastic = 0;  ///< of the deformable stage, as it took them; likewise:
+  double fluid = 0, elastic = 0;  ///< of the deformable stage's last level, as it took them
   std::vector<int> levels, iterations;
   std::int64_t repairs = 0;          ///< iterations in which the guard changed the field
   double repaired_share = 0;         ///< largest share of voxels that it changed in one of them

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <string_view>
 
@@ -32,6 +33,15 @@ constexpr const char* kByCallback = "callback";
 // σ of the smoothing of both images before a level, in its voxels. With 0.5, which leaves no
 // aliasing, a level sees less of the edges that it is to move.
 constexpr double kSoftness = 0.35;
+
+// What noise adds to the fluid smoothing at full resolution: from kQuiet on, a share of the
+// intensities' range, one voxel for each kOneVoxel, up to one. Coarser levels have less noise, as
+// their images are smoothed.
+constexpr double kQuiet = 0.01, kOneVoxel = 0.02;
+double fluid_by_noise(const Image& fixed, const Image& moving, const Execution& exec) {
+  const double noise = std::hypot(noise_of(fixed, exec), noise_of(moving, exec)) / std::sqrt(2.0);
+  return std::clamp((noise - kQuiet) / kOneVoxel, 0.0, 1.0);
+}
 
 }  // namespace
 
@@ -79,6 +89,7 @@ DeformableSettings deformable_settings(const RegisterOptions& options, const Gri
   const double fluid = is_mi ? 4 : options.stages.back() == RegisterStage::symmetric ? 2.5 : 3;
   DeformableSettings result{.fluid = options.fluid.value_or(fluid),
       .elastic = options.elastic.value_or(0.25),
+      .follows_noise = !options.fluid && !is_mi,
       .levels = options.levels,
       .iterations = options.iterations};
   if (result.levels.empty()) {
@@ -114,8 +125,10 @@ DeformableResult run_deformable(RegisterStage stage, const StageImages& whole, c
   const bool is_symmetric = stage == RegisterStage::symmetric;
   const auto make_level = is_symmetric ? symmetric_level : greedy_level;
   const auto settle = is_symmetric ? guard_exponentials : guard_or_shorten;
-  const DeformableSettings settings = deformable_settings(options, fixed.grid);
-  DeformableResult result{.report = {.stage = stage}, .settings = settings};
+  DeformableSettings settings = deformable_settings(options, fixed.grid);
+  const bool asks_for_noise = settings.follows_noise && settings.levels.back() == 1;
+  const double by_noise = asks_for_noise ? fluid_by_noise(fixed, whole.moving, exec) : 0;
+  DeformableResult result{.report = {.stage = stage}};
   const double spacing = fixed.grid.smallest_spacing();
   Grid before = fixed.grid;
   Tensor field;
@@ -140,6 +153,7 @@ DeformableResult run_deformable(RegisterStage stage, const StageImages& whole, c
       settle(grid, field, options.min_jacobian, exec);
     }
     before = grid;
+    if (shrink == 1) settings.fluid += by_noise;
     const std::unique_ptr<DeformableLevel> level =
         make_level(images, field, options, settings, exec);
     RegisterLevel report{.shrink = shrink};
@@ -155,6 +169,7 @@ DeformableResult run_deformable(RegisterStage stage, const StageImages& whole, c
   if (before.size != fixed.grid.size) {
     field = resampled_field(field, before, fixed.grid, exec);
   }
+  result.settings = settings;
   result.min_jacobian = settle(fixed.grid, field, options.min_jacobian, exec).least;
   result.u = field;
   if (is_symmetric) {

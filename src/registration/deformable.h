@@ -13,6 +13,7 @@ namespace similis::registration_internal {
 /// The numbers of a deformable stage, with the library's where the caller left them open.
 struct DeformableSettings {
   double fluid = 0, elastic = 0;
+  bool follows_noise = false;  ///< noise in the images adds to fluid at full resolution
   std::vector<int> levels, iterations;
 };
 DeformableSettings deformable_settings(const RegisterOptions& options, const Grid& grid);
@@ -33,7 +34,7 @@ struct DeformableResult {
 /// Without it steps go back and forth across the narrow valleys of the loss, such as an edge's, and
 /// hardly along them. Earlier gradients are smoothed once more in each iteration, so that the sum
 /// is stiffer than the last of them: where both images are flat it carries on what lies around.
-constexpr double kMomentum = 0.9;
+constexpr double kMomentum = 0.95;
 
 /// Images that a stage registers, as a level has them.
 struct LevelPair {

@@ -290,6 +290,48 @@ Image blurred(const Image& image, double millimetres, const Execution& exec) {
   return result;
 }
 
+double noise_of(const Image& image, const Execution& exec) {
+  constexpr double kSigma = 0.45;       // its taps reach one voxel: v + b·(second difference)
+  constexpr float kTissue = 0.1f;       // of the intensities' range
+  constexpr double kMedian = 0.674490;  // of the absolute values of a normal distribution
+  const double beside = std::exp(-0.5 / (kSigma * kSigma)), b = beside / (1 + 2 * beside);
+  const GridRows rows(image.grid);
+  const std::int64_t voxels = rows.voxels();
+  const Device device = image.grid.device;
+  Tensor differences = image.allocated(1, exec), other = image.allocated(1, exec);
+  double squares = 0;
+  for (std::int64_t c = 0; c < image.channels(); ++c) {
+    const float* const values = channel_of(image, c);
+    scale(device, voxels, 1, values, differences.elements<float>(), exec);
+    double gain = 1;
+    for (std::size_t a = 0; a < static_cast<std::size_t>(image.grid.rank); ++a) {
+      Point sigma{};
+      sigma[a] = kSigma;
+      smooth_into(
+          differences, {.output = other}, {.sigma = per_axis(sigma, image.grid.rank)}, exec);
+      add_scaled(device, voxels, -1, differences.elements<float>(), other.elements<float>(), exec);
+      std::swap(differences, other);
+      gain *= b * std::sqrt(6.0);
+    }
+    // Absolute values, below 1: the sum of both signs' positive parts.
+    float* const absolute = differences.elements<float>();
+    scale(device, voxels, 1, absolute, other.elements<float>(), exec);
+    rescale(rows, 0, 1, nullptr, other.elements<float>(), exec);
+    scale(device, voxels, -1, absolute, absolute, exec);
+    rescale(rows, 0, 1, nullptr, absolute, exec);
+    add_scaled(device, voxels, 1, other.elements<float>(), absolute, exec);
+    float* const tissue = other.elements<float>();
+    scale(device, voxels, 1, values, tissue, exec);
+    threshold(device, voxels, kTissue, tissue, exec);
+    const std::int64_t count = count_nonzero(rows, tissue, exec);
+    if (count == 0) continue;
+    const Neighbours at = nth_above(rows, absolute, tissue, -1, count / 2, exec);
+    const double noise = static_cast<double>(at.value) / (kMedian * gain);
+    squares += noise * noise;
+  }
+  return std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(image.channels(), 1)));
+}
+
 Point centre_of_mass(const Image& image, const Execution& exec) {
   Mass all;
   for (std::int64_t c = 0; c < image.channels(); ++c) {

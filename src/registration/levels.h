@@ -45,6 +45,11 @@ Image shrunk(const Image& image, double millimetres, double softness, const Exec
 /// The image smoothed by so many millimetres, on its own grid.
 Image blurred(const Image& image, double millimetres, const Execution& exec);
 
+/// The standard deviation of the noise that differs from voxel to voxel, in the image's tissue: the
+/// median of its second differences along all axes in turn, which most edges do not reach. Noise
+/// that is smooth, and what clips it, are not seen. 0 without tissue.
+double noise_of(const Image& image, const Execution& exec);
+
 /// Its centre of mass in the world.
 Point centre_of_mass(const Image& image, const Execution& exec);
 

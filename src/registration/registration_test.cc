@@ -443,6 +443,46 @@ TEST(Register, RefusesLabels) {
       "register: the linear metric is dice; it must be mi, ncc or mse");
 }
 
+// An image in [0, 1] of soft blobs with noise of a standard deviation.
+Tensor noisy_image(const Grid& grid, double noise, std::uint32_t seed) {
+  const std::vector<Blob> all = blobs(grid.rank, 3);
+  Tensor result;
+  image_of(
+      grid, all, [](const Point& p) { return p; }, result);
+  for (std::int64_t i = 0; i < grid.voxels(); ++i) {
+    double sum = -1.5;  // of a standard deviation of 0.5
+    for (int k = 0; k < 3; ++k) sum += test::uniform(seed, 3 * i + k);
+    float& value = result.elements<float>()[i];
+    value = std::clamp(value / 500 + static_cast<float>(2 * noise * sum), 0.0f, 1.0f);
+  }
+  return result;
+}
+
+TEST(Registration, FindsTheNoiseOfAnImage) {
+  for (const int rank : {2, 3}) {
+    const Grid grid = grid_of(rank, {40, 37, 35}, {3, 3, 3});
+    for (const double noise : {0.01, 0.03}) {
+      const double found = noise_of({grid, noisy_image(grid, noise, 5), {}}, {});
+      EXPECT_NEAR(found, noise, 0.1 * noise) << rank << " " << noise;
+    }
+    EXPECT_LT(noise_of({grid, noisy_image(grid, 0, 5), {}}, {}), 1e-3);
+  }
+}
+
+TEST(Registration, SmoothsTheGradientMoreWhereImagesAreNoisy) {
+  const Grid grid = grid_of(2, {60, 50, 1}, {2, 2, 2});
+  const auto fluid_of = [&](double noise, std::optional<double> given) {
+    const Tensor f = noisy_image(grid, noise, 1), m = noisy_image(grid, noise, 2);
+    const RegisterOptions options{
+        .stages = {RegisterStage::deformable}, .iterations = {1}, .levels = {1}, .fluid = given};
+    return register_images({f, rows_of(grid.to_world)}, {m, rows_of(grid.to_world)}, options).fluid;
+  };
+  EXPECT_EQ(fluid_of(0, {}), 3);
+  EXPECT_NEAR(fluid_of(0.02, {}), 3.5, 0.2);
+  EXPECT_EQ(fluid_of(0.1, {}), 4);
+  EXPECT_EQ(fluid_of(0.1, 2.0), 2);
+}
+
 TEST(Registration, GroupsVoxelsThatFold) {
   const Grid grid = grid_of(3, {24, 20, 18}, {1, 1, 1});
   const Tensor u = allocate(grid.field_shape(), DType::f32);

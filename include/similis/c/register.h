@@ -76,7 +76,7 @@ typedef struct similis_register_options {
   int64_t level_count;
   similis_metric_term linear_metric;
   double initial[12]; /**< read with SIMILIS_REGISTER_START_GIVEN */
-  double fluid;       /**< in voxels; negative: 3, or 4 where mi is the only metric */
+  double fluid;       /**< in voxels; negative: 3 and up to 1 for noise, or 4 where mi is alone */
   double elastic;     /**< in voxels; negative: 0.25 */
   double step, min_jacobian, tolerance;
   const similis_tensor* fixed_mask;  /**< [Y,X] or [Z,Y,X]; NULL: all voxels count */

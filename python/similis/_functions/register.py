@@ -75,7 +75,8 @@ def register(
         iterations, levels: of the deformable stage, coarse to fine, as (50, 40, 20) and the shrink
             factors (4, 2, 1); by default the preset's, with more levels for large images.
         fluid, elastic: σ of the gradient's and the field's smoothing, in voxels of a level; by
-            default 3 (symmetric: 2.5, mi as the only metric: 4) and 0.25.
+            default 3 (symmetric: 2.5, mi as the only metric: 4) and 0.25; by default noise adds up
+            to 1 to fluid at full resolution.
         step: the largest displacement of an iteration, in voxels of a level.
         min_jacobian: the least determinant that the guard against folds accepts.
         tolerance: a level ends where the loss falls by less in an iteration.

@@ -25,9 +25,10 @@ from .._functions.register import register as plain_register
 from . import fields, measures, transforms
 from .agreement import Agreement
 from .folds import guard, guard_or_shorten
+from .intensities import in_0_to_1, least_of_ranks, noise_of
 from .rows import whole_sum
 from .slabs import Slabs
-from .transport import gathered, sum_of_ranks
+from .transport import sum_of_ranks
 
 Metric = Union[str, tuple[str, dict[str, Any]]]
 _PRESETS = {"quick": (30, 20, 10), "balanced": (50, 40, 20), "accurate": (100, 100, 20)}
@@ -37,12 +38,14 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "mse": {"weight": 1.0},
     "mi": {"bins": 48, "sampling": 1.0, "weight": 1.0},
 }
-_HIGHEST = 0.999  # share of the values above the least that [0, 1] holds
 _FEWEST = 16  # voxels along an axis of a level
 _HALVINGS = 4
 _LOSSES_OF_SLOPE = 10
 _SOFTNESS = 0.35  # σ of the smoothing of both images before a level, in its voxels
-_MOMENTUM = 0.9  # share of the last smoothed gradient that is added to the next one
+_MOMENTUM = 0.95  # share of the last smoothed gradient that is added to the next one
+
+
+_QUIET, _ONE_VOXEL = 0.01, 0.02  # noise from which on fluid grows, and by how much for one voxel
 
 
 @dataclass
@@ -69,55 +72,6 @@ class _Image:
     @property
     def size(self) -> list[int]:
         return [self.slabs.extent, *self.values.shape[3:]]
-
-
-def _least_of_ranks(slabs: Slabs, value: float) -> float:
-    return min(float(each) for each in gathered(slabs, torch.tensor([value], device="cpu").double()))
-
-
-def _order(values: Tensor) -> Tensor:
-    """Whole numbers that order as f32 values do."""
-    bits = values.contiguous().view(torch.int32).long()
-    return torch.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
-
-
-def _value(order: int) -> float:
-    bits = order if order >= 0 else (-order) | -0x80000000
-    return float(torch.tensor(bits, dtype=torch.int64).to(torch.int32).view(torch.float32))
-
-
-def _in_0_to_1(name: str, values: Tensor, slabs: Slabs) -> Tensor:
-    """Each channel in [0, 1], which holds all but the highest thousandth above the least."""
-    result = torch.empty_like(values, dtype=torch.float32)
-    for c in range(values.shape[1]):
-        channel = values[:, c].float()
-        least = _least_of_ranks(slabs, float(channel.min()) if channel.numel() else math.inf)
-        order = _order(channel[channel > least])
-
-        def count(condition: Tensor) -> int:
-            return int(sum_of_ranks(slabs, condition.sum().reshape(1).cpu()))
-
-        above = count(torch.ones_like(order))
-        if above == 0:
-            raise ValueError(f"register: {name} is {least} everywhere")
-        place = _HIGHEST * (above - 1)
-        before = int(place)
-        low, high = -(1 << 31), 1 << 31  # the least number with more than `before` up to it
-        while low < high:
-            middle = (low + high) // 2
-            if count(order <= middle) > before:
-                high = middle
-            else:
-                low = middle + 1
-        value = following = _value(low)
-        if count(order <= low) == before + 1 and before + 1 < above:
-            larger = order[order > low]
-            own = float(larger.min()) if larger.numel() else math.inf
-            following = _value(int(_least_of_ranks(slabs, own)))
-        top = value + (place - before) * (following - value)
-        by = float(torch.tensor(1 / (top - least)).float())
-        result[:, c] = ((channel - least) * by).clamp(0, 1)
-    return result
 
 
 def _rows_first(numbers: Sequence[float]) -> list[float]:
@@ -349,13 +303,19 @@ def register(
         size = [slabs.extent, *fixed.shape[3:]]
         factors, counts = _schedule(size, preset, levels, iterations)
     is_mi = all(name == "mi" for name, _ in terms)
+    follows_noise = fluid is None and not is_mi and factors[-1] == 1
     fluid = (4.0 if is_mi else 3.0) if fluid is None else fluid
     elastic = 0.25 if elastic is None else elastic
     matrix = _identity(rank) if affine is None else affine.double().cpu()
     one, zero = [1.0] * rank, [0.0] * rank
     with torch.no_grad():
-        whole = _Image(_in_0_to_1("fixed", fixed.detach(), slabs), slabs, one, zero)
-        other = _Image(_in_0_to_1("moving", moving.detach(), moving_slabs), moving_slabs, one, zero)
+        whole = _Image(in_0_to_1("fixed", fixed.detach(), slabs), slabs, one, zero)
+        other = _Image(in_0_to_1("moving", moving.detach(), moving_slabs), moving_slabs, one, zero)
+        by_noise = 0.0
+        if follows_noise:
+            own, others = noise_of(whole.values, slabs), noise_of(other.values, moving_slabs)
+            noise = math.hypot(own, others) / math.sqrt(2)
+            by_noise = min(max((noise - _QUIET) / _ONE_VOXEL, 0.0), 1.0)
         history: list[tuple[int, int, float]] = []
         u, before = None, whole
         goes_on = True
@@ -373,6 +333,8 @@ def register(
                 u = _resampled_field(u, before, grid)
             u, _ = guard_or_shorten(u, grid.slabs, min_jacobian)
             before = grid
+            if factor == 1:
+                fluid += by_noise
             level = _Level(grid, soft, matrix, terms)
             losses: list[float] = []
             last: Optional[Tensor] = None
@@ -451,7 +413,7 @@ def _stepped(
 ) -> Optional[Tensor]:
     """The field after a step of so many voxels along g; None if no step is valid."""
     own = float(g.square().sum(-1).max()) if g.numel() else 0.0
-    largest = math.sqrt(-_least_of_ranks(grid.slabs, -own))
+    largest = math.sqrt(-least_of_ranks(grid.slabs, -own))
     if not largest > 0 or not math.isfinite(largest):
         return None
     d = g * (length / largest)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Intensities of an image in slabs: their range, and their noise."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from . import fields
+from .slabs import Slabs
+from .transport import gathered, sum_of_ranks
+
+_HIGHEST = 0.999  # share of the values above the least that [0, 1] holds
+_TISSUE = 0.1  # intensity from which on a voxel counts for the noise
+
+
+def least_of_ranks(slabs: Slabs, value: float) -> float:
+    return min(float(each) for each in gathered(slabs, torch.tensor([value], device="cpu").double()))
+
+
+def _order(values: Tensor) -> Tensor:
+    """Whole numbers that order as f32 values do."""
+    bits = values.contiguous().view(torch.int32).long()
+    return torch.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+
+
+def _value(order: int) -> float:
+    bits = order if order >= 0 else (-order) | -0x80000000
+    return float(torch.tensor(bits, dtype=torch.int64).to(torch.int32).view(torch.float32))
+
+
+def _count(slabs: Slabs, condition: Tensor) -> int:
+    return int(sum_of_ranks(slabs, condition.sum().reshape(1).cpu()))
+
+
+def _nth(slabs: Slabs, order: Tensor, before: int) -> int:
+    """The least of all ranks' whole numbers that has more than `before` of them up to it."""
+    low, high = -(1 << 31), 1 << 31
+    while low < high:
+        middle = (low + high) // 2
+        if _count(slabs, order <= middle) > before:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def in_0_to_1(name: str, values: Tensor, slabs: Slabs) -> Tensor:
+    """Each channel in [0, 1], which holds all but the highest thousandth above the least."""
+    result = torch.empty_like(values, dtype=torch.float32)
+    for c in range(values.shape[1]):
+        channel = values[:, c].float()
+        least = least_of_ranks(slabs, float(channel.min()) if channel.numel() else math.inf)
+        order = _order(channel[channel > least])
+        above = _count(slabs, torch.ones_like(order))
+        if above == 0:
+            raise ValueError(f"register: {name} is {least} everywhere")
+        place = _HIGHEST * (above - 1)
+        before = int(place)
+        low = _nth(slabs, order, before)
+        value = following = _value(low)
+        if _count(slabs, order <= low) == before + 1 and before + 1 < above:
+            larger = order[order > low]
+            own = float(larger.min()) if larger.numel() else math.inf
+            following = _value(int(least_of_ranks(slabs, own)))
+        top = value + (place - before) * (following - value)
+        by = float(torch.tensor(1 / (top - least)).float())
+        result[:, c] = ((channel - least) * by).clamp(0, 1)
+    return result
+
+
+def noise_of(values: Tensor, slabs: Slabs) -> float:
+    """noise_of() of src/registration/levels.cc: values are in [0, 1]."""
+    sigma, median = 0.45, 0.674490
+    beside = math.exp(-0.5 / sigma**2)
+    rank = values.dim() - 2
+    gain = (beside / (1 + 2 * beside) * math.sqrt(6)) ** rank
+    squares = 0.0
+    for c in range(values.shape[1]):
+        channel = differences = values[:, c : c + 1]
+        for axis in reversed(range(rank)):
+            along = [sigma if a == axis else 0.0 for a in range(rank)]
+            differences = fields.smooth(differences, along, slabs) - differences
+        order = _order(differences.abs().clamp(max=1)[channel >= _TISSUE])
+        count = _count(slabs, torch.ones_like(order))
+        if count > 0:
+            squares += (_value(_nth(slabs, order, count // 2)) / (median * gain)) ** 2
+    return math.sqrt(squares / values.shape[1])
