@@ -227,6 +227,30 @@ TEST(PixelErrorGradients, OfMaeAreZeroWherePixelsAreEqual) {
   }
 }
 
+// Rounded as other numbers are, a NaN with these last bits would become 0 or -0.
+TEST(PixelErrorGradients, OfHalvesAreNanWhateverTheBitsOfANanUpstream) {
+  const Extents shape = {1, 1, 5, 37};  // whole vectors, and a rest
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    const test::Array x = test::make(shape, dtype, Layout::dense, [](auto) { return 0.75; });
+    const test::Array y = test::make(shape, dtype, Layout::dense, [](auto) { return 0.25; });
+    for (const std::uint32_t bits : {0x7fffffffu, 0xffffffffu, 0x7fff8000u, 0x7fc00000u}) {
+      const test::Array upstream = test::filled({}, DType::f32, Layout::dense, 0);
+      *upstream.elements<float>() = bits_as<float>(bits);
+      for (const test::Backend& backend : test::backends()) {
+        const test::ScopedBackend chosen(backend);
+        SCOPED_TRACE(fmt::format("{} {} {:x}", backend.name, name(dtype), bits));
+        for (const Error error : {Error::squared, Error::absolute}) {
+          const test::Array by_x = test::filled(shape, dtype, Layout::dense, test::kUntouched);
+          const test::Array by_y = test::filled(shape, dtype, Layout::dense, test::kUntouched);
+          into(error, x, y, {.upstream = upstream, .x_gradient = by_x, .y_gradient = by_y}, {});
+          EXPECT_THAT(to_doubles(by_x), testing::Each(testing::IsNan()));
+          EXPECT_THAT(to_doubles(by_y), testing::Each(testing::IsNan()));
+        }
+      }
+    }
+  }
+}
+
 TEST(Psnr, IsTheDefinition) {
   const Extents shape = {2, 1, 10, 10};
   const Tensor black = test::make(shape, DType::u8, Layout::dense, [](std::int64_t) { return 0; });
