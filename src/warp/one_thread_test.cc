@@ -101,6 +101,33 @@ TEST_F(OneThread, AddsToTheImageAsSeveralDo) {
   }
 }
 
+TEST_F(OneThread, AddsTheNearestVoxelsOfF64AsSeveralDo) {
+  std::uint32_t seed = 1;
+  for (const Extents& shape :
+      {Extents{1, 2, 80, 257}, {2, 1, 90, 264}, {1, 1, 900, 9}, {1, 2, 9, 33, 65}}) {
+    for (const Outside padding : kPaddings) {
+      ++seed;
+      const test::Array image = test::noise(shape, DType::f64, Layout::dense, seed, 1);
+      const test::Array upstream = test::noise(shape, DType::f64, Layout::dense, seed + 1, 1);
+      const test::Array field =
+          test::make(field_shape(shape, shape[0]), DType::f32, Layout::dense, [&](std::int64_t i) {
+            return i % 1301 == 57 ? std::nan("") : 0.3 * (test::uniform(seed + 2, i) - 0.5);
+          });
+      const SampleOptions options{.displacement = field,
+          .mode = Interpolation::nearest,
+          .padding_mode = padding,
+          .align_corners = seed % 2 == 0};
+      SCOPED_TRACE(fmt::format("{} {}", shape, seed));
+      for_each([&] {
+        ThreadPool pool(3);
+        const auto expected = gradients(image, upstream, options, Layout::dense, pool.runner());
+        const auto actual = gradients(image, upstream, options, Layout::dense, serial_runner());
+        for (std::size_t i = 0; i < actual.size(); ++i) expect_same(actual[i], expected[i]);
+      });
+    }
+  }
+}
+
 // With a field in f64 each voxel is loaded. Voxels and upstream gradients that are not finite make
 // the gradient NaN, as 0·voxel is.
 TEST_F(OneThread, NearestVoxelsThatAreFiniteNeedNotBeLoaded) {
@@ -110,7 +137,7 @@ TEST_F(OneThread, NearestVoxelsThatAreFiniteNeedNotBeLoaded) {
     for (const double odd_voxel : {0.5, infinity, std::nan("")}) {
       for (const double odd_upstream : {0.5, -infinity}) {
         ++seed;
-        const DType dtype = seed % 3 == 0 ? DType::f16 : DType::f32;
+        const DType dtype = seed % 3 == 0 ? DType::f16 : seed % 3 == 1 ? DType::f64 : DType::f32;
         const test::Array image = test::make(shape, dtype, Layout::dense, [&](std::int64_t i) {
           return i % 83 == 31 ? odd_voxel : test::uniform(seed, i) - 0.5;
         });

@@ -42,6 +42,9 @@ template <class T> HWY_INLINE void set_cell(int axis, std::int64_t i, Place at, 
   cells->slope[axis][i] = static_cast<T>(at.slope);
 }
 
+// Fractions in f32 are off by much less: the nearest voxels of those closer to 0.5 follow from f64.
+constexpr float kInexact = 1e-5f;
+
 #if HWY_NATIVE_FMA
 // One vector of cells along one axis.
 struct CellsInF32 {
@@ -66,7 +69,7 @@ template <Outside padding, bool mixes> class RowOfCells {
     rest_of_column_ = columns.rest[axis].data() + chunk.x;
     row_ = split_index(transform_.row(axis, chunk.position(pass_, 1), chunk.position(pass_, 2)));
     row_.whole += kWholeBias;
-    for (int j = 0; j < 3; ++j) {
+    for (int j = mixes ? 0 : axis; j < (mixes ? 3 : axis + 1); ++j) {
       const double factor = transform_.s[axis][j];
       factor_[j] = static_cast<float>(factor);
       rest_of_factor_[j] = static_cast<float>(factor - static_cast<double>(factor_[j]));
@@ -74,33 +77,27 @@ template <Outside padding, bool mixes> class RowOfCells {
   }
 
   using V = hn::Vec<CellsInF32::D>;
+  using VI = hn::Vec<hn::RebindToSigned<CellsInF32::D>>;
+
+  // True if columns change no index but x, and f32 holds the field's factor, as without matrices:
+  // split() then leaves out what adds 0.
+  bool is_plain() const {
+    return (axis_ == 0 || transform_.m[axis_][0] == 0) && rest_of_factor_[axis_] == 0;
+  }
 
   // The cells of the chunk's voxels from i on, whose field is w; far ones are not right yet. `axis`
   // is the constructor's, passed again so that the compiler knows the element of w.
+  template <bool is_plain>
   HWY_INLINE CellsInF32 place(std::int64_t i, int axis, const V (&w)[3]) const {
     const VI bias = hn::BitCast(di, set(kWholeBias));
-    V whole = hn::Add(hn::LoadU(d, column_ + i), set(row_.whole));
-    V rest = hn::Add(hn::LoadU(d, rest_of_column_ + i), set(row_.rest));
-    VI changed = hn::Zero(di);  // bits of whole's exponent
-    const auto add = [&](int j) HWY_ATTR {
-      const V factor = set(factor_[j]), of_product = hn::Round(hn::Mul(factor, w[j]));
-      rest = hn::MulAdd(set(rest_of_factor_[j]), w[j], rest);
-      rest = hn::Add(rest, hn::MulSub(factor, w[j], of_product));
-      whole = hn::Add(whole, of_product);
-      if (mixes) changed = hn::Or(changed, hn::Xor(hn::BitCast(di, whole), bias));
-    };
-    if constexpr (mixes) {
-      for (int j = 0; j < pass_.rank; ++j) add(j);
-    } else {
-      add(axis);
-    }
-    const V floor = hn::Floor(rest);
-    whole = hn::Add(whole, floor);
-    CellsInF32 result{.fraction = hn::Sub(rest, floor),
+    const Parts parts = split<is_plain>(i, axis, w);
+    const V floor = hn::Floor(parts.rest);
+    const V whole = hn::Add(parts.whole, floor);
+    CellsInF32 result{.fraction = hn::Sub(parts.rest, floor),
         .slope = set(1),
         .voxel = hn::Sub(hn::BitCast(di, whole), bias)};
     const auto is_lost =
-        hn::Or(is_far(result.voxel), hn::Ne(hn::ShiftRight<23>(changed), hn::Zero(di)));
+        hn::Or(is_far(result.voxel), hn::Ne(hn::ShiftRight<23>(parts.changed), hn::Zero(di)));
     if constexpr (padding != Outside::zeros) {
       if (!hn::AllFalse(di, is_folded(result))) fold(&result);
     }
@@ -108,6 +105,47 @@ template <Outside padding, bool mixes> class RowOfCells {
       result.voxel = hn::IfThenElse(is_lost, hn::Set(di, kLost), result.voxel);
     }
     return result;
+  }
+
+  // The nearest voxels without padding; far ones are not right. Sets signs in `doubt` where an
+  // index is too near to the middle of two voxels for f32 to tell its side.
+  template <bool is_plain>
+  HWY_INLINE VI nearest(std::int64_t i, int axis, const V (&w)[3], VI* doubt) const {
+    const Parts parts = split<is_plain>(i, axis, w);
+    const V nearest = hn::Round(parts.rest);
+    const V distance = hn::Abs(hn::Sub(parts.rest, nearest));
+    *doubt = hn::Or(*doubt, hn::BitCast(di, hn::Sub(set(0.5f - kInexact), distance)));
+    return hn::Sub(
+        hn::BitCast(di, hn::Add(parts.whole, nearest)), hn::BitCast(di, set(kWholeBias)));
+  }
+
+  // Folds the padding into nearest voxels. Sets signs in `doubt` for far ones, and for those that
+  // are mirrored more than once at an end.
+  HWY_INLINE VI fold_nearest(VI voxel, VI* doubt) const {
+    *doubt = hn::Or(*doubt, hn::VecFromMask(di, is_far(voxel)));
+    const VI last = hn::Set(di, static_cast<std::int32_t>(last_));
+    if constexpr (padding == Outside::border) {
+      voxel = hn::Min(hn::Max(voxel, hn::Zero(di)), last);
+    } else if constexpr (padding == Outside::reflection) {
+      if (pass_.align_corners) {
+        voxel = hn::Sub(last, hn::Abs(hn::Sub(last, hn::Abs(voxel))));
+      } else {
+        voxel = hn::Xor(voxel, hn::BroadcastSignBit(voxel));
+        voxel =
+            hn::Min(voxel, hn::Sub(hn::Set(di, static_cast<std::int32_t>(2 * last_ + 1)), voxel));
+      }
+      *doubt = hn::Or(*doubt, voxel);
+    }
+    return voxel;
+  }
+
+  // Of voxel i of the chunk, whose field is w.
+  Place place_in_f64(std::int64_t i, const float (&w)[3]) const {
+    double index = index_without_field(pass_, transform_, chunk_, axis_, i);
+    for (int j = mixes ? 0 : axis_; j < (mixes ? pass_.rank : axis_ + 1); ++j) {
+      index += transform_.s[axis_][j] * static_cast<double>(w[j]);
+    }
+    return warp_internal::place(index, static_cast<double>(last_), padding, pass_.align_corners);
   }
 
   // Places those again for which f32 does not do.
@@ -118,10 +156,40 @@ template <Outside padding, bool mixes> class RowOfCells {
  private:
   static constexpr CellsInF32::D d{};
   static constexpr hn::RebindToSigned<CellsInF32::D> di{};
-  using VI = hn::Vec<hn::RebindToSigned<CellsInF32::D>>;
   using M = hn::Mask<CellsInF32::D>;
 
   static constexpr std::int32_t kLost = 1 << 30;
+
+  // An index: the sum of whole numbers, kWholeBias among them, and the rest, which stays within two
+  // voxels. `changed` has the bits in which sums of whole numbers differ from kWholeBias.
+  struct Parts {
+    V whole, rest;
+    VI changed;
+  };
+  template <bool is_plain> HWY_INLINE Parts split(std::int64_t i, int axis, const V (&w)[3]) const {
+    V whole = set(row_.whole), rest = set(row_.rest);
+    if (!is_plain || axis == 0) {
+      whole = hn::Add(hn::LoadU(d, column_ + i), whole);
+      rest = hn::Add(hn::LoadU(d, rest_of_column_ + i), rest);
+    }
+    VI changed = hn::Zero(di);
+    const auto add = [&](int j) HWY_ATTR {
+      const V factor = set(factor_[j]), of_product = hn::Round(hn::Mul(factor, w[j]));
+      if (!is_plain) rest = hn::MulAdd(set(rest_of_factor_[j]), w[j], rest);
+      rest = hn::Add(rest, hn::MulSub(factor, w[j], of_product));
+      whole = hn::Add(whole, of_product);
+      if (mixes) {
+        const VI bias = hn::BitCast(di, set(kWholeBias));
+        changed = hn::Or(changed, hn::Xor(hn::BitCast(di, whole), bias));
+      }
+    };
+    if constexpr (mixes) {
+      for (int j = 0; j < pass_.rank; ++j) add(j);
+    } else {
+      add(axis);
+    }
+    return {whole, rest, changed};
+  }
 
   static HWY_INLINE V set(float value) { return hn::Set(d, value); }
   // True for whole numbers that are not kWholeBias plus 22 bits with a sign.
@@ -131,7 +199,7 @@ template <Outside padding, bool mixes> class RowOfCells {
 
   HWY_NOINLINE void place_far(std::int64_t start, const V (&w)[3], CellsInF32* result) const {
     constexpr std::size_t kMost = HWY_MAX_BYTES / sizeof(float);
-    alignas(64) float field[3][kMost], fraction[kMost], slope[kMost];
+    alignas(64) float field[3][kMost] = {}, fraction[kMost], slope[kMost];
     alignas(64) std::int32_t voxel[kMost];
     for (int j = 0; j < pass_.rank; ++j) hn::Store(w[j], d, field[j]);
     hn::Store(result->fraction, d, fraction);
@@ -139,13 +207,8 @@ template <Outside padding, bool mixes> class RowOfCells {
     hn::Store(result->voxel, di, voxel);
     for (std::size_t k = 0; k < hn::Lanes(d); ++k) {
       if (std::abs(voxel[k] / 2) < static_cast<std::int32_t>(kReach)) continue;
-      double index = index_without_field(
-          pass_, transform_, chunk_, axis_, start + static_cast<std::int64_t>(k));
-      for (int j = mixes ? 0 : axis_; j < (mixes ? pass_.rank : axis_ + 1); ++j) {
-        index += transform_.s[axis_][j] * static_cast<double>(field[j][k]);
-      }
-      const Place at =
-          warp_internal::place(index, static_cast<double>(last_), padding, pass_.align_corners);
+      const Place at = place_in_f64(
+          start + static_cast<std::int64_t>(k), {field[0][k], field[1][k], field[2][k]});
       const double first = std::floor(at.index);
       fraction[k] = fraction_above<float>(first, at.index);
       slope[k] = static_cast<float>(at.slope);
@@ -221,7 +284,7 @@ template <Outside padding, bool mixes> class RowOfCells {
   std::int64_t last_;
   const float *column_, *rest_of_column_;
   WholeAndRest row_;
-  float factor_[3], rest_of_factor_[3];
+  float factor_[3] = {}, rest_of_factor_[3] = {};  // of these components that an index takes
 };
 
 template <bool mixes>
@@ -235,7 +298,7 @@ void place_cells_in_f32(
       for (std::int64_t i = 0; i < chunk.count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
         const hn::Vec<CellsInF32::D> w[3] = {
             hn::Load(d, field[0] + i), hn::Load(d, field[1] + i), hn::Load(d, field[2] + i)};
-        CellsInF32 placed = row.place(i, axis, w);
+        CellsInF32 placed = row.template place<false>(i, axis, w);
         row.correct(i, w, &placed);
         hn::Store(placed.fraction, d, cells->fraction[axis] + i);
         hn::Store(placed.slope, d, cells->slope[axis] + i);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cubic interpolation of a chunk in f32: weights of all its voxels in plain loops, and values and
-// slopes a vector of voxels at a time, whose four neighbours along x are loaded together. Computes
-// interpolate()'s operations in its order. Included once per SIMD target, hence the guard that
-// flips.
+// slopes a vector of voxels at a time, whose four neighbours along x are loaded together. Vectors
+// at the rim load each tap where it is mirrored to. Computes interpolate()'s operations in its
+// order. Included once per SIMD target, hence the guard that flips.
 #if defined(SIMILIS_WARP_CPU_CUBIC_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_WARP_CPU_CUBIC_INL_H
 #undef SIMILIS_WARP_CPU_CUBIC_INL_H
@@ -10,8 +10,10 @@
 #define SIMILIS_WARP_CPU_CUBIC_INL_H
 #endif
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 
 #include "hwy/highway.h"
 #include "src/warp/cpu/linear-inl.h"
@@ -23,6 +25,19 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr bool kHasCubicVectors = HWY_TARGET != HWY_SCALAR;  // which has no vectors of four
 
 #if HWY_TARGET != HWY_SCALAR
+/// mirrored() for taps that count: two voxels outside at most.
+HWY_INLINE std::int32_t mirrored_tap(std::int32_t voxel, std::int32_t last) {
+  const std::int32_t inside = std::abs(last - std::abs(last - std::abs(voxel)));
+  return std::min(inside, last);
+}
+
+/// The offsets of one vector's taps where they are mirrored to.
+struct MirroredTaps {
+  static constexpr std::int64_t kMost = HWY_MAX_BYTES / sizeof(float);
+  alignas(64) std::int32_t offset[3][4][kMost];  // by axis, 0 along other axes than the pass has
+  alignas(64) std::int32_t is_missing[kMost];    // all bits set where no tap counts
+};
+
 /// The taps of a chunk's voxels along each axis.
 struct CubicTaps {
   alignas(64) float weight[3][4][kChunk], slope[3][4][kChunk];
@@ -39,6 +54,35 @@ struct CubicTaps {
     std::int64_t result = 0;
     for (int a = 0; a < rank; ++a) result += first[a][i] * strides[4 - a];
     return result;
+  }
+
+  /// True if voxel i of the chunk is so far outside that none of its taps counts.
+  static HWY_INLINE bool is_missing(const Pass& pass, const Chunk& chunk, std::int64_t i) {
+    bool result = false;
+    for (int a = 0; a < pass.rank; ++a) {
+      const double index = chunk.index[a][i];
+      const double most = static_cast<double>(pass.axes[a].extent - 1) + kSplineMargin;
+      result = result || !(index >= -kSplineMargin && index <= most);
+    }
+    return result;
+  }
+
+  /// The taps of a vector of voxels from i on.
+  void mirror(const Pass& pass, const Chunk& chunk, std::int64_t i, MirroredTaps* taps) const {
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<float>()));
+    for (std::int64_t k = 0; k < lanes; ++k) {
+      taps->is_missing[k] = is_missing(pass, chunk, i + k) ? -1 : 0;
+    }
+    for (int a = 0; a < pass.rank; ++a) {
+      const auto last = static_cast<std::int32_t>(pass.axes[a].extent - 1);
+      const auto stride = static_cast<std::int32_t>(pass.image.strides[4 - a]);
+      for (int tap = 0; tap < 4; ++tap) {
+        for (std::int64_t k = 0; k < lanes; ++k) {
+          const std::int32_t voxel = mirrored_tap(first[a][i + k] + tap, last);
+          taps->offset[a][tap][k] = taps->is_missing[k] != 0 ? 0 : stride * voxel;
+        }
+      }
+    }
   }
 
  private:
@@ -67,24 +111,31 @@ struct CubicTaps {
   }
 };
 
-/// Values and, with slopes, these of all voxels; those with voxels outside come by border(i).
-template <int rank, bool with_slopes, class Border> class CubicSampler {
+/// Values and, with slopes, these of all voxels. The last vector ends where they end; those of
+/// less than a vector come by single_voxel(i).
+template <int rank, bool with_slopes, class SingleVoxel> class CubicSampler {
  public:
-  CubicSampler(const Pass& pass, const CubicTaps& taps, const float* plane, const Border& border,
-      Samples<float>* out)
-      : taps_(taps), strides_(pass.image.strides), plane_(plane), border_(border), out_(*out) {}
+  CubicSampler(const Pass& pass, const Chunk& chunk, const CubicTaps& taps, const float* plane,
+      const SingleVoxel& single_voxel, Samples<float>* out)
+      : pass_(pass),
+        chunk_(chunk),
+        taps_(taps),
+        strides_(pass.image.strides),
+        plane_(plane),
+        single_voxel_(single_voxel),
+        out_(*out) {}
 
-  void run(std::int64_t count) {
-    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-    std::int64_t i = 0;
-    for (; i + lanes <= count; i += lanes) {
-      if (HWY_LIKELY(hn::AllFalse(di, hn::Lt(hn::Load(di, taps_.outside + i), hn::Zero(di))))) {
+  void run() {
+    const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), count = chunk_.count;
+    for (std::int64_t i = 0; count < lanes && i < count; ++i) single_voxel_(i);
+    for (std::int64_t at = 0; count >= lanes && at < count; at += lanes) {
+      const std::int64_t i = std::min(at, count - lanes);
+      if (HWY_LIKELY(hn::AllFalse(di, hn::Lt(hn::LoadU(di, taps_.outside + i), hn::Zero(di))))) {
         sample_inside(i);
       } else {
-        for (std::int64_t k = i; k < i + lanes; ++k) border_(k);
+        sample_rim(i);
       }
     }
-    for (; i < count; ++i) border_(i);
   }
 
  private:
@@ -98,10 +149,10 @@ template <int rank, bool with_slopes, class Border> class CubicSampler {
   };
 
   HWY_INLINE V weight(int axis, int k, std::int64_t i) const {
-    return hn::Load(d, taps_.weight[axis][k] + i);
+    return hn::LoadU(d, taps_.weight[axis][k] + i);
   }
   HWY_INLINE V slope(int axis, int k, std::int64_t i) const {
-    return hn::Load(d, taps_.slope[axis][k] + i);
+    return hn::LoadU(d, taps_.slope[axis][k] + i);
   }
   // first·w for the first tap, sum + v·w for others: not fused, as interpolate() is not.
   static HWY_INLINE V add(int k, V sum, V w, V v) {
@@ -136,12 +187,13 @@ template <int rank, bool with_slopes, class Border> class CubicSampler {
         hn::BitCast(d, hn::InterleaveUpper(d64, high_ab, high_ce))}};
   }
 
-  HWY_INLINE SampledVector<float> sample_plane(
-      const float* plane, const std::int32_t* offset, std::int64_t i) const {
+  // load_row(ky) gives the four neighbours along x.
+  template <class LoadRow>
+  HWY_INLINE SampledVector<float> sample_plane(std::int64_t i, const LoadRow& load_row_of) const {
     const V zero = hn::Zero(d);
     SampledVector<float> result{zero, {zero, zero, zero}};
     for (int ky = 0; ky < 4; ++ky) {
-      const Four row = load_row(plane + ky * strides_[3], offset);
+      const Four row = load_row_of(ky);
       V value = zero, along_x = zero;
       for (int kx = 0; kx < 4; ++kx) {
         value = add(kx, value, weight(0, kx, i), row.of[kx]);
@@ -157,20 +209,15 @@ template <int rank, bool with_slopes, class Border> class CubicSampler {
     return result;
   }
 
-  HWY_INLINE void sample_inside(std::int64_t i) {
-    alignas(64) std::int32_t offset[HWY_MAX_BYTES / sizeof(float)];
-    auto offsets = hn::Zero(di);
-    for (int a = 0; a < rank; ++a) {
-      const auto stride = hn::Set(di, static_cast<std::int32_t>(strides_[4 - a]));
-      offsets = hn::Add(offsets, hn::Mul(hn::Load(di, taps_.first[a] + i), stride));
-    }
-    hn::Store(offsets, di, offset);
-    SampledVector<float> result = sample_plane(plane_, offset, i);
+  // load_row_of(ky, kz) likewise.
+  template <class LoadRow> HWY_INLINE void sample(std::int64_t i, const LoadRow& load_row_of) {
+    SampledVector<float> result =
+        sample_plane(i, [&](int ky) HWY_ATTR { return load_row_of(ky, 0); });
     if constexpr (rank == 3) {
       const SampledVector<float> first = result;
       for (int kz = 0; kz < 4; ++kz) {
         const SampledVector<float> plane =
-            kz == 0 ? first : sample_plane(plane_ + kz * strides_[2], offset, i);
+            kz == 0 ? first : sample_plane(i, [&](int ky) HWY_ATTR { return load_row_of(ky, kz); });
         const V w = weight(2, kz, i);
         result.value = add(kz, result.value, w, plane.value);
         if (with_slopes) {
@@ -181,22 +228,57 @@ template <int rank, bool with_slopes, class Border> class CubicSampler {
         }
       }
     }
-    hn::Store(result.value, d, out_.value + i);
-    for (int a = 0; with_slopes && a < rank; ++a) hn::Store(result.slope[a], d, out_.slope[a] + i);
+    hn::StoreU(result.value, d, out_.value + i);
+    for (int a = 0; with_slopes && a < rank; ++a) hn::StoreU(result.slope[a], d, out_.slope[a] + i);
   }
 
+  HWY_INLINE void sample_inside(std::int64_t i) {
+    alignas(64) std::int32_t offset[HWY_MAX_BYTES / sizeof(float)];
+    auto offsets = hn::Zero(di);
+    for (int a = 0; a < rank; ++a) {
+      const auto stride = hn::Set(di, static_cast<std::int32_t>(strides_[4 - a]));
+      offsets = hn::Add(offsets, hn::Mul(hn::LoadU(di, taps_.first[a] + i), stride));
+    }
+    hn::Store(offsets, di, offset);
+    sample(i, [&](int ky, int kz) HWY_ATTR {
+      return load_row(plane_ + ky * strides_[3] + (rank == 3 ? kz * strides_[2] : 0), offset);
+    });
+  }
+
+  HWY_NOINLINE void sample_rim(std::int64_t i) {
+    MirroredTaps mirrored;
+    taps_.mirror(pass_, chunk_, i, &mirrored);
+    const auto is_missing =
+        hn::RebindMask(d, hn::Ne(hn::Load(di, mirrored.is_missing), hn::Zero(di)));
+    sample(i, [&](int ky, int kz) HWY_ATTR {
+      auto of_row = hn::Load(di, mirrored.offset[1][ky]);
+      if constexpr (rank == 3) of_row = hn::Add(of_row, hn::Load(di, mirrored.offset[2][kz]));
+      Four row;
+      for (int kx = 0; kx < 4; ++kx) {
+        alignas(64) std::int32_t offset[MirroredTaps::kMost];
+        alignas(64) float voxel[MirroredTaps::kMost];
+        hn::Store(hn::Add(of_row, hn::Load(di, mirrored.offset[0][kx])), di, offset);
+        for (std::size_t k = 0; k < hn::Lanes(d); ++k) voxel[k] = plane_[offset[k]];
+        row.of[kx] = hn::IfThenZeroElse(is_missing, hn::Load(d, voxel));
+      }
+      return row;
+    });
+  }
+
+  const Pass& pass_;
+  const Chunk& chunk_;
   const CubicTaps& taps_;
   const Extents& strides_;
   const float* const plane_;
-  const Border& border_;
+  const SingleVoxel& single_voxel_;
   Samples<float>& out_;
 };
 
-template <class Border>
-void sample_cubic(const Pass& pass, const CubicTaps& taps, const float* plane, std::int64_t count,
-    bool with_slopes, const Border& border, Samples<float>* out) {
+template <class SingleVoxel>
+void sample_cubic(const Pass& pass, const Chunk& chunk, const CubicTaps& taps, const float* plane,
+    bool with_slopes, const SingleVoxel& single_voxel, Samples<float>* out) {
   const auto run = [&]<int rank, bool has_slopes>() HWY_ATTR {
-    CubicSampler<rank, has_slopes, Border>(pass, taps, plane, border, out).run(count);
+    CubicSampler<rank, has_slopes, SingleVoxel>(pass, chunk, taps, plane, single_voxel, out).run();
   };
   if (pass.rank == 3) {
     with_slopes ? run.template operator()<3, true>() : run.template operator()<3, false>();

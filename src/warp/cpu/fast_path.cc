@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fast path of the usual calls: images in f32, f16 or bf16 whose rows are dense, linear or
-// nearest, values and the gradient to a field whose vectors lie side by side.
+// nearest, and nearest also in f64; values and the gradient to a field whose vectors lie side by
+// side.
 //
 //   field ─ place ─> cells of part of a row: fractions, and the offset of the first voxel ─ for
 //   each channel ─> values, and sums of upstream·slope ─> gradients to the field
@@ -23,7 +24,7 @@
 #include "src/warp/cpu/compose-inl.h"
 #include "src/warp/cpu/fast_path.h"
 #include "src/warp/cpu/nearest_gradient-inl.h"
-#include "src/warp/cpu/ready_cells-inl.h"
+#include "src/warp/cpu/ready_nearest-inl.h"
 #include "src/warp/cpu/scatter-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -54,8 +55,9 @@ inline bool has_dense_channels(const Pass& pass) {
   const DType dtype = pass.image.dtype;
   const bool is_upstream_one_number =
       !pass.upstream.empty() && pass.upstream.dtype == dtype && pass.upstream.strides[4] == 0;
-  return (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16) &&
-         pass.addend.empty() && pass.factor == 1 && pass.image.strides[4] == 1 &&
+  const bool has_dtype = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 ||
+                         (dtype == DType::f64 && pass.mode == Interpolation::nearest);
+  return has_dtype && pass.addend.empty() && pass.factor == 1 && pass.image.strides[4] == 1 &&
          has_dense_rows(pass.output, dtype) &&
          (is_upstream_one_number || has_dense_rows(pass.upstream, dtype));
 }
@@ -138,10 +140,9 @@ template <int rank> class FastRow {
     visit_padding(pass_.padding, [&]<Outside padding>() HWY_ATTR {
       if (is_linear) {
         const Wanted wanted{has_vectors_ || slab_ != nullptr, with_gradient_};
-        place_in_slots<rank, padding, false>(plan_, chunk_, wanted, touched, &ready_);
-      } else if (!place_in_slots<rank, padding, true>(
-                     plan_, chunk_, {false, with_gradient_}, touched, &ready_)) {
-        place_nearest_voxels();
+        place_in_slots<rank, padding>(plan_, chunk_, wanted, touched, &ready_);
+      } else {
+        NearestInSlots<rank, padding>(plan_, chunk_, &ready_).run(chunk_.count, touched);
       }
     });
     const bool is_sampled = !pass_.output.empty() || with_gradient_;
@@ -155,13 +156,19 @@ template <int rank> class FastRow {
     if (slab_ == nullptr) return;
     if (!has_vectors_ && is_linear) leave_slots<rank>(chunk_.count, false, &cells_);
     if (!is_linear) leave_slots(chunk_.count, ready_.offset);
-    slab_->add_ready(chunk_, ready_, repeated);
+    if (slab_->sums.dtype == DType::f64) {
+      Slab<double>{{plan_, slab_->sums, slab_->image, slab_->first, slab_->end}}.add_ready(
+          chunk_, ready_, repeated);
+    } else {
+      slab_->add_ready(chunk_, ready_, repeated);
+    }
   }
 
   template <class Visit> void visit_elements(const Visit& visit) const {
     switch (pass_.image.dtype) {
       case DType::f16: return visit(std::type_identity<F16>());
       case DType::bf16: return visit(std::type_identity<BF16>());
+      case DType::f64: return visit(std::type_identity<double>());
       default: return visit(std::type_identity<float>());
     }
   }
@@ -182,27 +189,6 @@ template <int rank> class FastRow {
     store_gradient_of_nothing<rank>(
         field + start_in_field(pass_.field), chunk_.count, start_of_field_gradient());
     return true;
-  }
-
-  // From indices in f64, where one is too near to the middle of two voxels for f32.
-  void place_nearest_voxels() {
-    const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), end = chunk_.count;
-    NearestVoxels<float> nearest;
-    place_chunk(plan_, &chunk_);
-    place_nearest(pass_, chunk_, &nearest);
-    for (std::int64_t slot = 0; slot < end; slot += lanes) {
-      const std::int64_t i = std::min(slot, end - lanes);
-      bool& is_inside = ready_.is_inside[slot];
-      is_inside = true;
-      for (std::int64_t k = 0; k < lanes; ++k) {
-        is_inside = is_inside && nearest.offset[i + k] != ReadyCells::kNone;
-        ready_.offset[slot + k] = static_cast<std::int32_t>(nearest.offset[i + k]);
-        ready_.none[slot + k] = nearest.none[i + k];
-        for (int a = 0; a < rank; ++a) {
-          ready_.cells.slope[a][slot + k] = static_cast<float>(chunk_.slope[a][i + k]);
-        }
-      }
-    }
   }
 
   std::int64_t start_in(const TensorView& view, std::int64_t channel) const {
@@ -237,11 +223,11 @@ template <int rank> class FastRow {
           given = expanded;
         }
       }
-      if (is_linear) {
+      if (!is_linear) {
+        sample_nearest<E>(plane, given, value, c == 0);
+      } else if constexpr (!std::is_same_v<E, double>) {
         with_gradient_ ? sample_linear<E, true>(plane, given, value, c == 0)
                        : sample_linear<E, false>(plane, given, value, c == 0);
-      } else {
-        sample_nearest<E>(plane, given, value, c == 0);
       }
     }
   }
@@ -318,16 +304,30 @@ template <int rank> class FastRow {
         }
       }
       if (given == nullptr) continue;
-      const V nothing = hn::Mul(hn::Zero(d), load_elements(to + i));  // or NaN
+      const V nothing = nothing_of(to + i);
       const V slope[3] = {nothing, nothing, nothing};
-      add_to_gradient(slot, load_elements(given + i), slope, is_first);
+      add_to_gradient(slot, nothing_of(given + i), slope, is_first);
+    }
+  }
+
+  // Vectors of 0·element: 0, or NaN.
+  template <class E> static HWY_INLINE V nothing_of(const E* from) {
+    if constexpr (std::is_same_v<E, double>) {
+      const hn::Repartition<double, D> d64;
+      const hn::Half<D> half;
+      const auto times = [&](const double* at) HWY_ATTR {
+        return hn::DemoteTo(half, hn::Mul(hn::Zero(d64), hn::LoadU(d64, at)));
+      };
+      return hn::Combine(d, times(from + hn::Lanes(d64)), times(from));
+    } else {
+      return hn::Mul(hn::Zero(d), load_elements(from));
     }
   }
 
   // Makes the gradient to the field from that to the index.
   void store_field_gradient() {
     float* const to = start_of_field_gradient();
-    const bool is_padded = pass_.padding != Outside::zeros;
+    const bool is_padded = pass_.padding != Outside::zeros && pass_.mode == Interpolation::linear;
     const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), end = chunk_.count;
     for (std::int64_t slot = 0; slot < end; slot += lanes) {
       const std::int64_t i = std::min(slot, end - lanes);
@@ -363,7 +363,7 @@ void prepare_plan(Plan* plan, const TensorView& sums, const Execution& exec) {
   if (!has_fast_path(*plan)) return;
   const Pass& pass = plan->pass;
   plan->voxels_are_finite = wants_finite_voxels(*plan) && are_voxels_finite(pass, exec);
-  if (sums.empty() || sums.dtype != DType::f32 || sums.data() == pass.image.data()) return;
+  if (sums.empty() || sums.data() == pass.image.data()) return;
   const bool is_in_order = most_threads(exec) == 1 || plan->tasks() == 1;
   const Extents &s = sums.strides, &of_image = pass.image.strides;
   const bool is_like_image = s[2] == of_image[2] && s[3] == of_image[3] && s[4] == of_image[4];
@@ -372,7 +372,12 @@ void prepare_plan(Plan* plan, const TensorView& sums, const Execution& exec) {
   if (!(is_in_order && is_like_image && is_apart)) return;
   plan->sums_of_image = sums;
   for (std::int64_t n = 0; n < sums.shape[0]; ++n) {
-    Slab<float>{{*plan, sums, n, 0, pass.axes[plan->slab_axis].extent}}.clear();
+    const std::int64_t end = pass.axes[plan->slab_axis].extent;
+    if (sums.dtype == DType::f64) {
+      Slab<double>{{*plan, sums, n, 0, end}}.clear();
+    } else {
+      Slab<float>{{*plan, sums, n, 0, end}}.clear();
+    }
   }
 }
 

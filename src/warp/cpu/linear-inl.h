@@ -119,9 +119,9 @@ template <class T, int rank, bool with_slopes, class E = T> class Sampler {
     return hn::AllFalse(d32, hn::Lt(outside, hn::Zero(d32)));
   }
 
-  // The offsets of cells' first voxels.
-  HWY_INLINE V32 offsets_of(const V32 (&voxel)[3]) const {
-    V32 offset = hn::Mul(voxel[0], set(step_[0]));
+  // The offsets of cells' first voxels; is_dense: their step along x is 1.
+  HWY_INLINE V32 offsets_of(const V32 (&voxel)[3], bool is_dense = false) const {
+    V32 offset = is_dense ? voxel[0] : hn::Mul(voxel[0], set(step_[0]));
     for (int a = 1; a < rank; ++a) offset = hn::Add(offset, hn::Mul(voxel[a], set(step_[a])));
     return offset;
   }

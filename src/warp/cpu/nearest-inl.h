@@ -10,6 +10,7 @@
 #endif
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -30,13 +31,33 @@ template <class T> struct NearestVoxels {
 /// From the indices of a chunk.
 template <class T> void place_nearest(const Pass& pass, const Chunk& chunk, NearestVoxels<T>* out) {
   const Extents& s = pass.image.strides;
-  for (std::int64_t i = 0; i < chunk.count; ++i) {
-    Taps<T, 1> axis[3];
-    taps_of(pass, chunk, i, axis);
-    const int x = axis[0].voxel[0], y = axis[1].voxel[0], z = axis[2].voxel[0];
-    const bool is_there = x != kNoVoxel && y != kNoVoxel && z != kNoVoxel;
-    out->offset[i] = is_there ? x * s[4] + y * s[3] + z * s[2] : NearestVoxels<T>::kNone;
-    out->none[i] = 0 * (axis[0].weight[0] + axis[1].weight[0] + axis[2].weight[0]);
+  const std::int64_t count = chunk.count;
+  if (pass.axes[pass.rank - 1].is_part()) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      Taps<T, 1> axis[3];
+      taps_of(pass, chunk, i, axis);
+      const int x = axis[0].voxel[0], y = axis[1].voxel[0], z = axis[2].voxel[0];
+      const bool is_there = x != kNoVoxel && y != kNoVoxel && z != kNoVoxel;
+      out->offset[i] = is_there ? x * s[4] + y * s[3] + z * s[2] : NearestVoxels<T>::kNone;
+      out->none[i] = 0 * (axis[0].weight[0] + axis[1].weight[0] + axis[2].weight[0]);
+    }
+    return;
+  }
+  alignas(64) std::int32_t outside[kChunk];  // below 0 where there is no voxel
+  for (int a = 0; a < pass.rank; ++a) {
+    const double* HWY_RESTRICT index = chunk.index[a];
+    const auto last = static_cast<std::int32_t>(pass.axes[a].extent - 1);
+    const std::int64_t stride = s[4 - a];
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto voxel = static_cast<std::int32_t>(std::rint(index[i]));
+      const T nothing = 0 * fraction_above<T>(index[i], index[i]);
+      outside[i] = (a == 0 ? 0 : outside[i]) | voxel | (last - voxel);
+      out->offset[i] = (a == 0 ? 0 : out->offset[i]) + voxel * stride;
+      out->none[i] = (a == 0 ? 0 : out->none[i]) + nothing;
+    }
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    out->offset[i] = outside[i] < 0 ? NearestVoxels<T>::kNone : out->offset[i];
   }
 }
 
@@ -50,7 +71,6 @@ class Rounding {
   struct Rounded {
     VI offset;  // kNone where there is no voxel
     V none;     // NearestVoxels::none
-    bool are_all_there;
   };
 
   /// Offsets are those in an array with these strides [N,C,Z,Y,X].
@@ -72,25 +92,13 @@ class Rounding {
       at = hn::Add(at, hn::Mul(voxel, stride_[a]));
     }
     const auto is_outside = hn::Lt(outside, hn::Zero(di));
-    return {hn::IfThenElse(is_outside, hn::Set(di, NearestVoxels<float>::kNone), at), none,
-        hn::AllFalse(di, is_outside)};
+    return {hn::IfThenElse(is_outside, hn::Set(di, NearestVoxels<float>::kNone), at), none};
   }
 
-  /// Offsets for cells that have all their corners.
-  HWY_INLINE VI round_inside(int rank, const V (&fraction)[3], const VI (&cell)[3]) {
-    VI at = hn::Zero(di);
-    for (int a = 0; a < rank; ++a) {
-      at = hn::Add(at, hn::Mul(round_axis(fraction[a], cell[a]), stride_[a]));
-    }
-    return at;
-  }
-
-  /// False if a fraction was so close to the middle that f32 does not tell its side: fractions are
-  /// off by much less than kInexact.
+  /// False if a fraction was so close to the middle that f32 does not tell its side.
   bool is_certain() const { return hn::AllFalse(d, hn::Lt(least_, hn::Set(d, kInexact))); }
 
  private:
-  static constexpr float kInexact = 1e-5f;
   static constexpr D d{};
   static constexpr hn::RebindToSigned<D> di{};
 

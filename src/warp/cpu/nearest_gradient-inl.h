@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
@@ -26,20 +27,28 @@ namespace similis::warp_internal::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_NATIVE_FMA
+template <class E> HWY_INLINE auto load_numbers(const E* from) {
+  if constexpr (std::is_same_v<E, double>) {
+    return hn::LoadU(hn::ScalableTag<double>(), from);
+  } else {
+    return core_internal::HWY_NAMESPACE::load_elements(from);
+  }
+}
+
 // True if no element is infinite or NaN.
 template <class E> bool are_finite(const E* from, std::int64_t count) {
-  const hn::ScalableTag<float> d;
+  using T = std::conditional_t<std::is_same_v<E, double>, double, float>;
+  const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   hn::Vec<decltype(d)> nothing[2] = {hn::Zero(d), hn::Zero(d)};  // NaN if one is not
   std::int64_t i = 0;
   for (; i + 2 * lanes <= count; i += 2 * lanes) {
     for (int k = 0; k < 2; ++k) {
-      nothing[k] = hn::MulAdd(hn::Zero(d),
-          core_internal::HWY_NAMESPACE::load_elements(from + i + k * lanes), nothing[k]);
+      nothing[k] = hn::MulAdd(hn::Zero(d), load_numbers(from + i + k * lanes), nothing[k]);
     }
   }
-  float rest = 0;
-  for (; i < count; ++i) rest += 0 * static_cast<float>(load(from[i]));
+  T rest = 0;
+  for (; i < count; ++i) rest += 0 * static_cast<T>(load(from[i]));
   const auto sum = hn::Add(hn::Add(nothing[0], nothing[1]), hn::Set(d, rest));
   return hn::AllTrue(d, hn::Eq(sum, sum));
 }
@@ -78,6 +87,7 @@ inline bool are_voxels_finite(const Pass& pass, const Execution& exec) {
     if (pass.image.dtype == DType::f32) look(std::type_identity<float>());
     if (pass.image.dtype == DType::f16) look(std::type_identity<F16>());
     if (pass.image.dtype == DType::bf16) look(std::type_identity<BF16>());
+    if (pass.image.dtype == DType::f64) look(std::type_identity<double>());
     if (!are_finite_here) are_all = false;
   });
   return are_all;

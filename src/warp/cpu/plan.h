@@ -82,8 +82,10 @@ struct Plan {
             return element(s, n * s.strides[0] + i * s.strides[1] + j * s.strides[2]);
           }));
     }
-    const bool takes_cells = pass.form == Form::image && pass.mode != Interpolation::cubic;
-    if (takes_cells && pass.image.dtype != DType::f64 && pass.field.dtype != DType::f64) {
+    const bool takes_cells =
+        pass.form == Form::image && pass.mode != Interpolation::cubic &&
+        (pass.image.dtype != DType::f64 || pass.mode == Interpolation::nearest);
+    if (takes_cells && pass.field.dtype != DType::f64) {
       for (const Transform& t : transforms) columns.emplace_back(axes[0], t, pass.rank);
     }
     if (!pass.affine_gradient.empty() || !pass.grid_affine_gradient.empty()) {

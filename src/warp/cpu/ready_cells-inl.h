@@ -54,29 +54,37 @@ struct Wanted {
   bool voxels, slopes;
 };
 
-/// Finds the cells of a chunk of at least one vector, and widens `touched` by the least and the
-/// largest along the slabs' axis, if it is given. Of the nearest voxels it finds offsets; it
-/// returns false if f32 does not tell which they are.
-template <int rank, Outside padding, bool is_nearest>
-bool place_in_slots(const Plan& plan, const Chunk& chunk, const Wanted& wanted, Touched* touched,
-    ReadyCells* ready) {
+/// A chunk's indices along the axes.
+template <int rank, Outside padding> struct AxesOfCells {
+  using Row = RowOfCells<padding, false>;
+  AxesOfCells(const Plan& plan, const Chunk& chunk)
+      : of{{plan, chunk, 0}, {plan, chunk, 1}, {plan, chunk, rank - 1}},
+        is_plain(of[0].is_plain() && of[1].is_plain() && of[2].is_plain()) {}
+
+  const Row of[3];
+  const bool is_plain;
+};
+
+/// place_in_slots() where axes are plain, or any.
+template <int rank, Outside padding, bool is_plain>
+void place_along(const AxesOfCells<rank, padding>& axes, const Plan& plan, const Chunk& chunk,
+    const Wanted& wanted, Touched* touched, ReadyCells* ready) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
   using V = hn::Vec<decltype(d)>;
   const Pass& pass = plan.pass;
-  const RowOfCells<padding, false> axes[3] = {
-      {plan, chunk, 0}, {plan, chunk, 1}, {plan, chunk, rank - 1}};
   const Sampler<float, rank, false> sampler(pass, nullptr);
   const Extents& s = pass.field.strides;
   const float* const field = pass.field.empty() ? nullptr
                                                 : static_cast<const float*>(pass.field.data()) +
                                                       chunk.image * s[0] + chunk.z * s[1] +
                                                       chunk.y * s[2] + chunk.x * s[3];
-  const bool keeps_slopes = padding != Outside::zeros && wanted.slopes;
+  const bool is_dense = pass.image.strides[4] == 1;
+  const bool keeps_voxels = wanted.voxels,
+             keeps_slopes = padding != Outside::zeros && wanted.slopes;
   auto least = hn::Set(di, 1 << 30), most = hn::Set(di, -(1 << 30));
   Cells<float>& cells = ready->cells;
   const auto last = sampler.last_cells();
-  Rounding rounding(pass, pass.image.strides);
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), end = chunk.count;
   for (std::int64_t slot = 0; slot < end; slot += lanes) {
     const std::int64_t i = std::min(slot, end - lanes);
@@ -92,7 +100,7 @@ bool place_in_slots(const Plan& plan, const Chunk& chunk, const Wanted& wanted, 
       }
     }
     for (int a = 0; a < rank; ++a) {
-      const CellsInF32 placed = axes[a].place(i, a, w);
+      const CellsInF32 placed = axes.of[a].template place<is_plain>(i, a, w);
       fraction[a] = placed.fraction;
       voxel[a] = placed.voxel;
       slope[a] = placed.slope;
@@ -102,7 +110,7 @@ bool place_in_slots(const Plan& plan, const Chunk& chunk, const Wanted& wanted, 
       const V field_of_far[3] = {w[0], w[1], w[2]};  // a copy: w itself can stay in registers
       for (int a = 0; a < rank; ++a) {
         CellsInF32 placed{fraction[a], slope[a], voxel[a]};
-        axes[a].correct(i, field_of_far, &placed);
+        axes.of[a].correct(i, field_of_far, &placed);
         fraction[a] = placed.fraction;
         voxel[a] = placed.voxel;
         slope[a] = placed.slope;
@@ -114,30 +122,28 @@ bool place_in_slots(const Plan& plan, const Chunk& chunk, const Wanted& wanted, 
       least = hn::Min(least, along_slabs);
       most = hn::Max(most, along_slabs);
     }
-    if constexpr (is_nearest) {
-      if (HWY_LIKELY(is_inside)) {
-        hn::Store(rounding.round_inside(rank, fraction, voxel), di, ready->offset + slot);
-        ready->is_inside[slot] = true;
-      } else {
-        const Rounding::Rounded rounded = rounding.round(rank, fraction, voxel);
-        hn::Store(rounded.offset, di, ready->offset + slot);
-        hn::Store(rounded.none, d, ready->none + slot);
-        ready->is_inside[slot] = rounded.are_all_there;
-      }
-      continue;
-    }
     for (int a = 0; a < rank; ++a) {
       hn::Store(fraction[a], d, cells.fraction[a] + slot);
-      if (!is_inside || wanted.voxels) hn::Store(voxel[a], di, cells.voxel[a] + slot);
+      if (!is_inside || keeps_voxels) hn::Store(voxel[a], di, cells.voxel[a] + slot);
     }
-    hn::Store(sampler.offsets_of(voxel), di, ready->offset + slot);
+    hn::Store(sampler.offsets_of(voxel, is_dense), di, ready->offset + slot);
     ready->is_inside[slot] = is_inside;
   }
   if (touched != nullptr) {
     touched->first = std::min(touched->first, hn::GetLane(hn::MinOfLanes(di, least)));
     touched->last = std::max(touched->last, hn::GetLane(hn::MaxOfLanes(di, most)));
   }
-  return rounding.is_certain();
+}
+
+/// Finds the cells of a chunk of at least one vector, and widens `touched` by the least and the
+/// largest along the slabs' axis, if it is given.
+template <int rank, Outside padding>
+void place_in_slots(const Plan& plan, const Chunk& chunk, const Wanted& wanted, Touched* touched,
+    ReadyCells* ready) {
+  const AxesOfCells<rank, padding> axes(plan, chunk);
+  const auto place =
+      axes.is_plain ? place_along<rank, padding, true> : place_along<rank, padding, false>;
+  place(axes, plan, chunk, wanted, touched, ready);
 }
 
 /// Moves what the last slot holds, so that voxel i of the chunk is element i of the array.

@@ -92,9 +92,9 @@ void sample_cubic(const Pass& pass, const Chunk& chunk, const CubicTaps* taps, c
     bool with_slopes, Samples<T>* out) {
   if constexpr (kHasCubicVectors && sizeof(T) == 4 && std::is_same_v<T, E>) {
     if (taps != nullptr) {
-      const auto border = [&](std::int64_t i)
-                              HWY_ATTR { sample_voxel<T, E, 4>(pass, chunk, i, plane, out); };
-      return sample_cubic(pass, *taps, plane, chunk.count, with_slopes, border, out);
+      const auto single_voxel = [&](std::int64_t i)
+                                    HWY_ATTR { sample_voxel<T, E, 4>(pass, chunk, i, plane, out); };
+      return sample_cubic(pass, chunk, *taps, plane, with_slopes, single_voxel, out);
     }
   }
   sample_voxels<T, E, 4>(pass, chunk, plane, out);

@@ -316,29 +316,29 @@ template <class T> struct Slab : SlabOfImage<T> {
   // Adds what the voxels [begin, chunk.count) bring, whose cells are ready and have left their
   // slots, to an image that is one slab.
   void add_ready(const Chunk& chunk, const ReadyCells& ready, std::int64_t begin) const {
+    const Pass& pass = plan.pass;
     if constexpr (sizeof(T) == 4) {
-      const Pass& pass = plan.pass;
       if (add_chunk_of_vectors(chunk, ready.cells, begin)) return;
-      alignas(64) T copied[kChunk];
-      // Whole vectors are read where they are.
-      const bool is_read_in_place =
-          pass.upstream.dtype == DType::f32 && pass.upstream.strides[4] == 1 &&
-          chunk.count % static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>())) == 0;
-      for (std::int64_t c = 0; c < pass.channels; ++c) {
-        T* const plane = this->plane(c);
-        const T* values = copied;
-        if (is_read_in_place) {
-          values = static_cast<const T*>(pass.upstream.data()) + start_of_upstream(chunk, c);
-        } else {
-          load_upstream(chunk, c, copied);
-        }
-        if (pass.mode == Interpolation::linear) {
-          add_channel(ready.cells, values, begin, chunk.count, plane);
-          continue;
-        }
+    }
+    alignas(64) T copied[kChunk];
+    // Whole vectors are read where they are.
+    const bool is_read_in_place =
+        pass.upstream.dtype == sums.dtype && pass.upstream.strides[4] == 1 &&
+        chunk.count % static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>())) == 0;
+    for (std::int64_t c = 0; c < pass.channels; ++c) {
+      T* const plane = this->plane(c);
+      const T* values = copied;
+      if (is_read_in_place) {
+        values = static_cast<const T*>(pass.upstream.data()) + start_of_upstream(chunk, c);
+      } else {
+        load_upstream(chunk, c, copied);
+      }
+      if (pass.mode == Interpolation::nearest) {
         for (std::int64_t i = begin; i < chunk.count; ++i) {
           if (ready.offset[i] != ReadyCells::kNone) plane[ready.offset[i]] += values[i];
         }
+      } else if constexpr (sizeof(T) == 4) {  // images in f64 have no ready cells
+        add_channel(ready.cells, values, begin, chunk.count, plane);
       }
     }
   }
@@ -351,8 +351,7 @@ template <class T> struct Slab : SlabOfImage<T> {
       if (found->is_fast) {
         visit_padding(plan.pass.padding, [&]<Outside padding>() HWY_ATTR {
           const auto find = [&]<int rank>() HWY_ATTR {
-            place_in_slots<rank, padding, false>(
-                plan, *chunk, {true, false}, nullptr, &found->ready);
+            place_in_slots<rank, padding>(plan, *chunk, {true, false}, nullptr, &found->ready);
             leave_slots<rank>(chunk->count, false, &found->ready.cells);
           };
           plan.pass.rank == 3 ? find.template operator()<3>() : find.template operator()<2>();

@@ -129,6 +129,31 @@ template <class T> struct SlabOfImage {
   }
 
 #if HWY_TARGET != HWY_SCALAR
+  // add_voxel<4>() for a voxel some of whose taps are mirrored.
+  HWY_NOINLINE void add_rim(
+      const Chunk& chunk, const CubicTaps& taps, std::int64_t i, T upstream, float* plane) const {
+    const Pass& pass = plan.pass;
+    if (CubicTaps::is_missing(pass, chunk, i)) return;
+    const int rank = pass.rank, planes = rank == 2 ? 1 : 4;
+    std::int32_t voxel[3][4];
+    for (int a = 0; a < rank; ++a) {
+      const auto last = static_cast<std::int32_t>(pass.axes[a].extent - 1);
+      for (int k = 0; k < 4; ++k) voxel[a][k] = mirrored_tap(taps.first[a][i] + k, last);
+    }
+    const Extents& s = sums.strides;
+    for (int kz = 0; kz < planes; ++kz) {
+      if (plan.slab_axis == 2 && !owns(voxel[2][kz])) continue;
+      const float of_plane = rank == 2 ? upstream : upstream * taps.weight[2][kz][i];
+      float* const first_row = rank == 2 ? plane : plane + voxel[2][kz] * s[2];
+      for (int ky = 0; ky < 4; ++ky) {
+        if (plan.slab_axis == 1 && !owns(voxel[1][ky])) continue;
+        const float of_row = of_plane * taps.weight[1][ky][i];
+        float* const row = first_row + voxel[1][ky] * s[3];
+        for (int kx = 0; kx < 4; ++kx) row[voxel[0][kx]] += of_row * taps.weight[0][kx][i];
+      }
+    }
+  }
+
   // add() for cubic weights in dense rows of f32, four neighbours along x at once.
   void add_cubic(const Chunk& chunk, const CubicTaps& taps, const T* upstream, float* plane) const {
     const hn::FixedTag<float, 4> d4;
@@ -141,7 +166,7 @@ template <class T> struct SlabOfImage {
       hn::StoreInterleaved4(weight(0), weight(1), weight(2), weight(3), d, along_x + 4 * i);
     }
     in_chains(0, chunk.count, [&](std::int64_t i) HWY_ATTR {
-      if (HWY_UNLIKELY(taps.outside[i] < 0)) return add_voxel<4>(chunk, i, upstream, plane);
+      if (HWY_UNLIKELY(taps.outside[i] < 0)) return add_rim(chunk, taps, i, upstream[i], plane);
       const auto weights = hn::Load(d4, along_x + 4 * i);
       float* const corner = plane + taps.offset(s, rank, i);
       const std::int32_t at = taps.first[plan.slab_axis][i];
