@@ -64,7 +64,7 @@ template <Outside padding, bool mixes> class RowOfCells {
         chunk_(chunk),
         axis_(axis),
         last_(pass_.axes[axis].whole - 1) {
-    const Columns& columns = plan.columns[static_cast<std::size_t>(chunk.image)];
+    const Columns& columns = plan.columns_of(chunk.image);
     column_ = columns.whole[axis].data() + chunk.x;
     rest_of_column_ = columns.rest[axis].data() + chunk.x;
     row_ = split_index(transform_.row(axis, chunk.position(pass_, 1), chunk.position(pass_, 2)));

@@ -86,7 +86,11 @@ struct Plan {
         pass.form == Form::image && pass.mode != Interpolation::cubic &&
         (pass.image.dtype != DType::f64 || pass.mode == Interpolation::nearest);
     if (takes_cells && pass.field.dtype != DType::f64) {
-      for (const Transform& t : transforms) columns.emplace_back(axes[0], t, pass.rank);
+      const bool are_alike = a.empty() && s.empty();
+      const std::size_t count = are_alike ? 1 : transforms.size();
+      for (std::size_t n = 0; n < count; ++n) {
+        columns.emplace_back(axes[0], transforms[n], pass.rank);
+      }
     }
     if (!pass.affine_gradient.empty() || !pass.grid_affine_gradient.empty()) {
       sums.resize(static_cast<std::size_t>(pass.batch * tasks_of_image));
@@ -99,6 +103,10 @@ struct Plan {
 
   /// A task computes its rows of images_of_task images, which share a field.
   std::int64_t tasks() const { return pass.batch / images_of_task * tasks_of_image; }
+
+  const Columns& columns_of(std::int64_t image) const {
+    return columns[columns.size() == 1 ? 0 : static_cast<std::size_t>(image)];
+  }
 
   /// True if the index along an axis takes other components of the field than its own, as a
   /// grid_affine with entries off its diagonal makes it.
@@ -114,7 +122,7 @@ struct Plan {
   const Pass& pass;
   std::int64_t rows, rows_of_task, tasks_of_image, images_of_task;
   std::vector<Transform> transforms;  // one for each image
-  std::vector<Columns> columns;       // likewise, for cells in f32; empty if these are not exact
+  std::vector<Columns> columns;       // of each, or of all; for cells in f32, empty if not exact
   std::vector<MatrixSums> sums;       // [image][task of image]; empty if not wanted
   std::vector<Touched> touched;       // [image][row]; empty if not wanted
   int slab_axis = 2;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
@@ -58,11 +59,15 @@ struct Wanted {
 template <int rank, Outside padding> struct AxesOfCells {
   using Row = RowOfCells<padding, false>;
   AxesOfCells(const Plan& plan, const Chunk& chunk)
-      : of{{plan, chunk, 0}, {plan, chunk, 1}, {plan, chunk, rank - 1}},
-        is_plain(of[0].is_plain() && of[1].is_plain() && of[2].is_plain()) {}
+      : AxesOfCells(plan, chunk, std::make_integer_sequence<int, rank>()) {}
 
-  const Row of[3];
+  const Row of[rank];
   const bool is_plain;
+
+ private:
+  template <int... axes>
+  AxesOfCells(const Plan& plan, const Chunk& chunk, std::integer_sequence<int, axes...>)
+      : of{Row(plan, chunk, axes)...}, is_plain((of[axes].is_plain() && ...)) {}
 };
 
 /// place_in_slots() where axes are plain, or any.
