@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .plan import Plan
 from .slabs import Interval
-from .transport import send_home, sum_of_ranks
+from .transport import Homeward, sum_of_ranks
 
 
 def _zeros(like: Optional[Tensor]) -> Optional[Tensor]:
@@ -46,6 +46,7 @@ class Gradients:
         self.by_affine = _zeros(self.affine) if self.of_affine else None
         self.by_s = _zeros(self.grid_affine) if self.of_s else None
         self.by_field: Optional[Tensor] = None
+        self._going: Optional[Homeward] = None
         self.adds_to_field = False  # whether that of a block is added where the others' are
 
     def of_rows(self, k: int, block: Tensor, is_written: bool) -> Optional[Tensor]:
@@ -105,10 +106,23 @@ class Gradients:
         return by_field.is_cuda and self.plan.operation == "sample"
 
     def send_home(self, by_block: Tensor, wanted: Sequence[Interval]) -> None:
-        slabs, axis = self.plan.image_slabs, self.plan.image_axis
-        self.by_image = send_home(slabs, by_block, wanted, axis, self.by_image)
+        """Sends the gradient to the rows of a round, while the next is computed."""
+        going = Homeward(self.plan.image_slabs, by_block, wanted, self.plan.image_axis)
+        self._add_what_came_home()
+        self._going = going
+
+    def _add_what_came_home(self) -> None:
+        going, self._going = self._going, None
+        image = self.operands[0]
+        if going is None or image is None:
+            return
+        if self.by_image is None:
+            wide = torch.float64 if image.dtype == torch.float64 else torch.float32
+            self.by_image = torch.zeros_like(image, dtype=wide)
+        going.add_to(self.by_image)
 
     def finished(self) -> tuple[Optional[Tensor], ...]:
+        self._add_what_came_home()
         image, affine, field, grid_affine = self.operands
         by_image, by_field = self.by_image, self.by_field
         if self.of_image:

@@ -32,7 +32,7 @@ class _Rows(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
         refuse_second_derivative("halo")
-        gradient = send_home(ctx.slabs, upstream, ctx.wanted, ctx.axis, None)
+        gradient = send_home(ctx.slabs, upstream, ctx.wanted, ctx.axis)
         return gradient.to(ctx.dtype), None, None, None
 
 

@@ -186,11 +186,56 @@ class Messages:
         self._works, self._sends, self._receives = [], [], []
 
 
-class Exchange:
-    """Rows on their way: rank r gets rows wanted[r] of x, which lies in slabs along an axis.
+class _Shares:
+    """The rows of an array in slabs that travel when rank r wants rows wanted[r], and its messages.
 
-    All ranks know all of `wanted`. Sending begins at once, or when the caller's messages begin;
-    rows() waits. Rows arrive where they stay: in one array with own rows among them.
+    All ranks know all of `wanted`. Messages begin at once, or when the caller's begin.
+    """
+
+    def __init__(
+        self,
+        slabs: Slabs,
+        wanted: Sequence[Interval],
+        axis: int,
+        messages: Optional[Messages],
+    ) -> None:
+        self._slabs, self._axis = slabs, axis
+        self._own, self._mine = slabs.rows(slabs.rank), wanted[slabs.rank]
+        # By rank: own rows that it wants, and rows that this rank wants and it holds.
+        self._lent: list[tuple[int, Interval]] = []
+        self._held: list[tuple[int, Interval]] = []
+        for rank, each in enumerate(wanted):
+            for listed, one, other in (
+                (self._lent, self._own, each),
+                (self._held, slabs.rows(rank), self._mine),
+            ):
+                rows = overlap(one, other)
+                if rows is not None:
+                    listed.append((rank, rows))
+        self._begins_alone = messages is None
+        self._messages = Messages(slabs) if messages is None else messages
+
+    def _begin(self) -> None:
+        if self._begins_alone:
+            self._messages.begin()
+
+    def _part(self, array: Tensor, of: Interval, rows: Interval) -> Tensor:
+        """Rows of an array that holds the rows `of`."""
+        return array.narrow(self._axis, rows[0] - of[0], rows[1] - rows[0])
+
+    def _shape(self, like: Tensor, rows: Interval) -> list[int]:
+        shape = list(like.shape)
+        shape[self._axis] = rows[1] - rows[0]
+        return shape
+
+    def _send(self, rank: int, rows: Tensor) -> None:
+        self._messages.send(rank, rows.to(_on_wire(self._slabs, rows)).contiguous())
+
+
+class Exchange(_Shares):
+    """Rows on their way: each rank gets the rows of x that it wants. rows() waits.
+
+    Rows arrive where they stay: in one array with own rows among them.
     """
 
     def __init__(
@@ -201,46 +246,31 @@ class Exchange:
         axis: int,
         messages: Optional[Messages] = None,
     ) -> None:
-        self._slabs, self._axis = slabs, axis
-        self._messages = Messages(slabs) if messages is None else messages
-        wire = _on_wire(slabs, x)
-        own, mine = slabs.rows(slabs.rank), wanted[slabs.rank]
+        super().__init__(slabs, wanted, axis, messages)
         x = x.detach()
-        for rank in range(slabs.ranks):
-            away = overlap(own, wanted[rank])
-            if rank != slabs.rank and away is not None:
-                rows = x.narrow(axis, away[0] - own[0], away[1] - away[0])
-                self._messages.send(rank, rows.to(wire).contiguous())
+        for rank, rows in self._lent:
+            if rank != slabs.rank:
+                self._send(rank, self._part(x, self._own, rows))
         self._arrived: list[tuple[Tensor, Tensor]] = []  # what is to be copied to its place
-        here = overlap(own, mine)
-        if here == mine:
-            self._rows = x.narrow(axis, here[0] - own[0], here[1] - here[0])
+        if [(slabs.rank, self._mine)] == self._held:
+            self._rows = self._part(x, self._own, self._mine)
         else:
-            self._rows = self._place_for(x, wire, mine, here)
-        if messages is None:
-            self._messages.begin()
+            self._rows = self._place_for(x)
+        self._begin()
 
-    def _place_for(
-        self, x: Tensor, wire: torch.device, mine: Interval, here: Optional[Interval]
-    ) -> Tensor:
-        slabs, axis, start = self._slabs, self._axis, self._slabs.start
-        shape = list(x.shape)
-        shape[axis] = mine[1] - mine[0]
-        rows = x.new_empty(shape)
-        for rank in range(slabs.ranks):
-            part = overlap(slabs.rows(rank), mine)
-            if part is None:
-                continue
-            place = rows.narrow(axis, part[0] - mine[0], part[1] - part[0])
-            if rank == slabs.rank:
-                place.copy_(x.narrow(axis, part[0] - start, part[1] - part[0]))
+    def _place_for(self, x: Tensor) -> Tensor:
+        wire, result = _on_wire(self._slabs, x), x.new_empty(self._shape(x, self._mine))
+        for rank, rows in self._held:
+            place = self._part(result, self._mine, rows)
+            if rank == self._slabs.rank:
+                place.copy_(self._part(x, self._own, rows))
                 continue
             memory = place
             if wire != place.device or not place.is_contiguous():
                 memory = torch.empty(place.shape, dtype=x.dtype, device=wire)
                 self._arrived.append((place, memory))
             self._messages.receive(rank, memory)
-        return rows
+        return result
 
     def rows(self) -> Tensor:
         """The rows that this rank wants, once they are there. Own rows alone are a view of x."""
@@ -251,12 +281,9 @@ class Exchange:
         return self._rows
 
 
-class Homeward:
+class Homeward(_Shares):
     """Exchange's adjoint on its way: gradients to this rank's wanted rows go to their owners.
-
-    Sending begins at once, or when the caller's messages begin; add_to() waits, and adds what all
-    ranks have for own rows in their order.
-    """
+    add_to() waits, and adds what all ranks have for own rows in their order."""
 
     def __init__(
         self,
@@ -266,50 +293,38 @@ class Homeward:
         axis: int,
         messages: Optional[Messages] = None,
     ) -> None:
-        self._slabs, self._axis = slabs, axis
-        self._messages = Messages(slabs) if messages is None else messages
-        device = _on_wire(slabs, gradient)
-        own, mine = slabs.rows(slabs.rank), wanted[slabs.rank]
+        super().__init__(slabs, wanted, axis, messages)
+        wire = _on_wire(slabs, gradient)
+        for rank, rows in self._held:
+            if rank != slabs.rank:
+                self._send(rank, self._part(gradient, self._mine, rows))
         self._parts: list[tuple[Interval, Tensor]] = []
-        for rank in range(slabs.ranks):
-            away = overlap(slabs.rows(rank), mine)
-            if rank != slabs.rank and away is not None:
-                piece = gradient.narrow(axis, away[0] - mine[0], away[1] - away[0])
-                self._messages.send(rank, piece.to(device).contiguous())
-            here = overlap(own, wanted[rank])
-            if here is None:
-                continue
+        for rank, rows in self._lent:
             if rank == slabs.rank:
-                piece = gradient.narrow(axis, here[0] - mine[0], here[1] - here[0])
-                self._parts.append((here, piece))
-                continue
-            shape = list(gradient.shape)
-            shape[axis] = here[1] - here[0]
-            piece = torch.empty(shape, dtype=gradient.dtype, device=device)
-            self._messages.receive(rank, piece)
-            self._parts.append((here, piece))
-        if messages is None:
-            self._messages.begin()
+                piece = self._part(gradient, self._mine, rows)
+            else:
+                shape = self._shape(gradient, rows)
+                piece = torch.empty(shape, dtype=gradient.dtype, device=wire)
+                self._messages.receive(rank, piece)
+            self._parts.append((rows, piece))
+        self._begin()
 
     def add_to(self, into: Tensor) -> None:
         self._messages.wait()
-        start = self._slabs.start
-        for (first, last), piece in self._parts:
-            into.narrow(self._axis, first - start, last - first).add_(piece.to(into.device))
+        for rows, piece in self._parts:
+            self._part(into, self._own, rows).add_(piece.to(into.device))
 
 
 def send_home(
-    slabs: Slabs, gradient: Tensor, wanted: Sequence[Interval], axis: int, into: Optional[Tensor]
+    slabs: Slabs, gradient: Tensor, wanted: Sequence[Interval], axis: int
 ) -> Tensor:
-    """Exchange's adjoint: adds up the gradients to own rows that all ranks have, in their order.
+    """The sum of the gradients to own rows that all ranks have, in their order; f32 for halves.
 
-    gradient: to this rank's wanted rows. into: what they are added to, f32 for halves; it is
-    returned.
+    gradient: to this rank's wanted rows.
     """
-    if into is None:
-        shape = list(gradient.shape)
-        shape[axis] = slabs.stop - slabs.start
-        wide = torch.float64 if gradient.dtype == torch.float64 else torch.float32
-        into = gradient.new_zeros(shape, dtype=wide)
-    Homeward(slabs, gradient, wanted, axis).add_to(into)
-    return into
+    shape = list(gradient.shape)
+    shape[axis] = slabs.stop - slabs.start
+    wide = torch.float64 if gradient.dtype == torch.float64 else torch.float32
+    result = gradient.new_zeros(shape, dtype=wide)
+    Homeward(slabs, gradient, wanted, axis).add_to(result)
+    return result
