@@ -65,7 +65,7 @@ def _exponential(v: Tensor, n: int, align_corners: bool) -> Tensor:
     return u.to(v.dtype)
 
 
-def _determinant(
+def determinant(
     u: Tensor, align_corners: bool, low: _Coordinates, high: _Coordinates, rows: _Pair, u_rows: _Pair
 ) -> Tensor:
     """In torch's operators, differentiable; of all rows, or of those of a longer field."""
@@ -96,7 +96,7 @@ def _backward(ctx: Any, upstream: Tensor, _: Any) -> tuple[Tensor, None, None]:
         if parsed.operation == "exponentiate":
             result = _exponential(field, ctx.number, options["align_corners"])
         else:
-            result = _determinant(
+            result = determinant(
                 field,
                 options["align_corners"],
                 options["min_coords"],
@@ -156,11 +156,11 @@ def jacobian_determinant(
     require_operands("jacobian_determinant", ("u",), (u,))
     if is_elsewhere(u):
         elsewhere.warn("jacobian_determinant", u.device)
-        det = _determinant(u, align_corners, low, high, rows, u_rows)
+        det = determinant(u, align_corners, low, high, rows, u_rows)
         return det, (~(det > 0)).flatten(1).sum(1).to(widest(u.device))
     det, folds = _map(u, None, call)
     if _differentiates(u) and not is_traced():
-        det = _determinant(u, align_corners, low, high, rows, u_rows)
+        det = determinant(u, align_corners, low, high, rows, u_rows)
     return det, folds
 
 

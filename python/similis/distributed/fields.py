@@ -1,23 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exponentials, inverses and Jacobian determinants of fields in slabs, and smoothing."""
+"""Exponentials, inverses and Jacobian determinants of fields in slabs, and smoothing: inner rows are
+computed while those at the borders wait for rows of others."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any, Callable, Optional, Union
 
 import torch
 from torch import Tensor
 
 from .._functions import fields
-from .._functions.dispatch import Coordinates
+from .._functions.dispatch import Coordinates, spatial
 from .._functions.smooth import smooth as plain_smooth
+from .._library import smooth as library
+from .._torch.fields import determinant
+from .._torch.smooth import smooth_op
 from .agreement import Agreement
-from .rows import halos, rows_of
-from .slabs import Slabs
+from .pieces import Piece, Split, in_pieces
+from .rows import refuse_second_derivative
+from .slabs import Interval, Slabs
 from .transforms import compose
-from .transport import Exchange, gathered, sum_of_ranks
+from .transport import Homeward, Messages, gathered, sum_of_ranks
 
 
 def _require_field(agreement: Agreement, name: str, field: Any, slabs: Slabs) -> None:
@@ -66,27 +71,36 @@ def invert(
     largest = max(float(each) for each in gathered(slabs, torch.tensor([own], device="cpu").double()))
     margin = int(min(largest, slabs.extent)) + 2
     while True:
-        wanted = halos(slabs, margin, margin)
-        rows = Exchange(slabs, u, wanted, 1).rows()
-        wide = torch.float64 if u.dtype == torch.float64 else torch.float32
-        w, residual = torch.empty_like(u), u.new_zeros(u.shape[:1], dtype=wide)
-        if u.numel():
-            w, residual = fields.invert(
-                rows,
-                iterations,
-                **options,
-                rows=(slabs.start, slabs.stop),
-                u_rows=(wanted[slabs.rank][0], slabs.extent),
-            )
-        every = torch.stack(gathered(slabs, residual.to(u.device)))
+        parts, residual = _inverted(u, Split(slabs, margin), iterations, options)
+        every = torch.cat(gathered(slabs, residual[None]))
         if bool(torch.isfinite(every).all()) or margin >= slabs.extent:
-            return w, _largest(every)
+            break
         margin *= 2
+    w = torch.empty_like(u)
+    for rows, part in parts:
+        w.narrow(1, rows[0] - slabs.start, rows[1] - rows[0]).copy_(part)
+    return w, every.amax(0)
 
 
-def _largest(residuals: Tensor) -> Tensor:
-    """The largest over ranks; NaN where one is."""
-    return torch.where(residuals.isnan().any(0), torch.nan, residuals.nan_to_num(0).amax(0))
+def _inverted(
+    u: Tensor, split: Split, iterations: int, options: dict[str, Any]
+) -> tuple[list[tuple[Interval, Tensor]], Tensor]:
+    """The inverse in own rows, and its residual, which is infinite where a step needs rows further
+    away than the split's radius."""
+    parts: list[tuple[Interval, Tensor]] = []
+    wide = torch.float64 if u.dtype == torch.float64 else torch.float32
+    residuals = [u.new_zeros(u.shape[:1], dtype=wide)]
+
+    def compute(piece: Piece, seen: Sequence[Any]) -> None:
+        field = (piece.rows[0], split.slabs.extent)
+        part, residual = fields.invert(
+            seen[0], iterations, **options, rows=piece.centres, u_rows=field
+        )
+        parts.append((piece.centres, part))
+        residuals.append(residual)
+
+    in_pieces(split, [(u, 1)], compute)
+    return parts, torch.stack(residuals).amax(0)  # NaN where one is
 
 
 def jacobian_determinant(
@@ -103,22 +117,86 @@ def jacobian_determinant(
         "min_coords": min_coords,
         "max_coords": max_coords,
     }
-    with Agreement("jacobian_determinant", slabs, **options) as agreement:
+    with Agreement("jacobian_determinant", slabs, later=True, **options) as agreement:
         _require_field(agreement, "u", u, slabs)
         shape = [1, *[2] * (u.dim() - 2), u.dim() - 2]
         fields.jacobian_determinant(torch.zeros(shape), **options)
-    wanted = halos(slabs, 1, 1)
-    rows = rows_of(u, slabs, wanted, 1)
-    if u.numel():
-        det, folds = fields.jacobian_determinant(
-            rows,
-            **options,
-            rows=(slabs.start, slabs.stop),
-            u_rows=(wanted[slabs.rank][0], slabs.extent),
-        )
-    else:
-        det, folds = rows[..., 0], u.new_zeros(u.shape[:1], dtype=torch.float64)
+    apply: Any = _Determinants.apply
+    det, folds = apply(u, slabs, options, agreement.settle)
     return det, sum_of_ranks(slabs, folds)
+
+
+class _Determinants(torch.autograd.Function):
+    """The determinants in own rows, and their folds."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, u: Tensor, slabs: Slabs, options: dict[str, Any], settle: Callable[[], None]
+    ) -> tuple[Tensor, Tensor]:
+        split = ctx.split = Split(slabs, 1)
+        ctx.options = options
+        ctx.save_for_backward(u)
+        det = u.new_empty(u.shape[:-1])
+        folds = [u.new_zeros(u.shape[:1], dtype=torch.float64)]
+
+        def compute(piece: Piece, seen: Sequence[Any]) -> None:
+            found, folded = fields.jacobian_determinant(
+                seen[0].detach(), **options, **_part(split, piece)
+            )
+            if ctx.needs_input_grad[0]:  # as the plain function, whose last bits are others then
+                found = _determinant(ctx, piece, seen[0])
+            split.own(det, piece.centres, 1).copy_(found)
+            folds.append(folded)
+
+        ctx.neighbours = in_pieces(split, [(u.detach(), 1)], compute, settle)
+        whole = torch.stack(folds).sum(0)
+        ctx.mark_non_differentiable(whole)
+        return det, whole
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor, _: Any) -> tuple[Optional[Tensor], ...]:
+        """At the borders first, whose part for other ranks goes home meanwhile."""
+        refuse_second_derivative("jacobian_determinant")
+        (u,) = ctx.saved_tensors
+        split: Split = ctx.split
+        going, messages = [], Messages(split.slabs)
+        for side, piece in enumerate(split.borders):
+            (gradient,) = ctx.neighbours.at(side)
+            if piece is not None:
+                gradient = _gradient_of_piece(ctx, piece, gradient, upstream).to(u.dtype)
+            going.append(Homeward(split.slabs, gradient, split.wanted[side], 1, messages))
+        messages.begin()
+        if split.inside is None:
+            wide = torch.float64 if u.dtype == torch.float64 else torch.float32
+            whole = torch.zeros_like(u, dtype=wide)
+        else:
+            whole = _gradient_of_piece(ctx, split.inside, u, upstream)
+        for each in going:
+            each.add_to(whole)
+        return whole.to(u.dtype), None, None, None
+
+
+def _part(split: Split, piece: Piece) -> dict[str, Any]:
+    """Where a piece lies in the whole field, as options of the plain function."""
+    return {"rows": piece.centres, "u_rows": (piece.rows[0], split.slabs.extent)}
+
+
+def _determinant(ctx: Any, piece: Piece, rows: Tensor) -> Tensor:
+    """Of a piece, in torch's operators."""
+    ends = (ctx.options["min_coords"], ctx.options["max_coords"])
+    part = _part(ctx.split, piece).values()
+    return determinant(rows, ctx.options["align_corners"], *ends, *part)
+
+
+def _gradient_of_piece(ctx: Any, piece: Piece, rows: Tensor, upstream: Tensor) -> Tensor:
+    """That of a piece's determinants to the rows that they look at, f32 for halves."""
+    with torch.enable_grad():
+        leaf = rows.detach()
+        leaf = (leaf if leaf.dtype == torch.float64 else leaf.float()).requires_grad_()
+        det = _determinant(ctx, piece, leaf)
+        of_piece = ctx.split.own(upstream, piece.centres, 1).to(det.dtype)
+        (gradient,) = torch.autograd.grad(det, leaf, of_piece)
+    return gradient
 
 
 def smooth(
@@ -136,16 +214,59 @@ def smooth(
     """
     axis = 1 if field else 2
     options: dict[str, Any] = {"field": field, "truncate": truncate, "padding": padding}
-    with Agreement("smooth", slabs, sigma=sigma, **options) as agreement:
+    with Agreement("smooth", slabs, later=True, sigma=sigma, **options) as agreement:
         agreement.array("x", x, slabs, axis)
         shape = list(x.shape)
         shape[axis] = 1
         plain_smooth(x.new_zeros(()).expand(shape)[:1], sigma, **options)
     along_rows = float(sigma[0] if isinstance(sigma, Sequence) else sigma)
-    radius = math.floor(truncate * along_rows + 0.5)
-    wanted = halos(slabs, radius, radius)
-    rows = rows_of(x, slabs, wanted, axis)
-    if rows.shape[axis] == 0:
-        return rows
-    smoothed = plain_smooth(rows, sigma, **options)
-    return smoothed.narrow(axis, slabs.start - wanted[slabs.rank][0], slabs.stop - slabs.start)
+    split = Split(slabs, math.floor(truncate * along_rows + 0.5))
+    call = library.text(spatial(x), sigma=sigma, **options)
+    apply: Any = _Smooth.apply
+    result: Tensor = apply(x, split, call, axis, agreement.settle)
+    return result
+
+
+class _Smooth(torch.autograd.Function):
+    """Own rows smoothed. Its gradient is the adjoint, which looks at the rows that it does."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, split: Split, call: str, axis: int, settle: Callable[[], None]
+    ) -> Tensor:
+        ctx.split, ctx.call, ctx.axis = split, call, axis
+        return _smoothed(x, split, call, axis, settle)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
+        refuse_second_derivative("smooth")
+        gradient = _smoothed(upstream, ctx.split, library.adjoint_of(ctx.call), ctx.axis)
+        return gradient, None, None, None, None
+
+
+def _smoothed(
+    x: Tensor,
+    split: Split,
+    call: str,
+    axis: int,
+    settle: Callable[[], None] = lambda: None,
+) -> Tensor:
+    """A piece's rows are smoothed as if they were all; what their false ends change is left out."""
+    result: Optional[Tensor] = None
+    borders: list[tuple[Interval, Tensor]] = []
+
+    def compute(piece: Piece, seen: Sequence[Any]) -> None:
+        nonlocal result
+        smoothed = smooth_op(seen[0], call)
+        if piece is split.inside:
+            result = smoothed
+        else:
+            first, end = (each - piece.rows[0] for each in piece.centres)
+            borders.append((piece.centres, smoothed.narrow(axis, first, end - first)))
+
+    in_pieces(split, [(x.detach(), axis)], compute, settle)
+    if result is None:
+        result = x.new_empty(x.shape)
+    for rows, smoothed in borders:
+        split.own(result, rows, axis).copy_(smoothed)
+    return result

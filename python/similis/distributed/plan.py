@@ -180,7 +180,11 @@ class Plan:
     def each_block(self, image: Tensor) -> Any:
         """Yields a round's number, this rank's rows of the image, its rows of the output that have
         voxels there, and their call, or None; the next block is on its way. A GPU computes the
-        first round while the others are found."""
+        first round while the others are found; on a CPU, where looking takes as long as it takes,
+        rows travel while the first is computed."""
+        if not image.is_cuda:
+            self.settle()
+            self._find_blocks()
         coming = None if self.looks_at else self._fetch(image, 1)
         start, stop = self.rounds[0][self.slabs.rank][0]
         own = image.detach().narrow(self.image_axis, 0, stop - start)

@@ -5,109 +5,34 @@
     rows beside own ones ─> windows at the two borders ───────┴─> sums [2,N,C]
                             └─> gradients of others' rows go home
 
-Own rows are not copied, and there is no map: the border's windows see twice their radius of own
-rows. Where a gradient will be asked for, each piece gives it with its sums. A GPU is given the
-windows inside first; all that concerns the borders is beside them, on its second stream, and they
-hide the wait for other ranks.
+There is no map. Where a gradient will be asked for, each piece gives it with its sums.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Optional
 
 import torch
 from torch import Tensor
 
 from .._library import measures
 from .._torch.binding import run_measure, scale
+from .pieces import Piece, Split, in_pieces
 from .rows import refuse_second_derivative, whole_sum
 from .slabs import Interval, Slabs
-from .transport import Exchange, Homeward, Messages, beside, join, marked
+from .transport import Homeward, Messages
 
 
-class Piece(NamedTuple):
-    """Centres of windows, and the rows that they see, of which those before and behind own ones
-    come from other ranks."""
-
-    centres: Interval
-    rows: Interval
-
-
-class Pieces(NamedTuple):
-    """The windows of a rank: those that see own rows alone, and those at its borders. A slab that
-    is too thin for windows inside has one piece, the first border's."""
-
-    inside: Optional[Piece]
-    borders: tuple[Optional[Piece], Optional[Piece]]
-
-
-class Plan:
-    """The windows of each rank in pieces, and the rows that they need of others."""
+class Plan(Split):
+    """The windows of each rank in pieces."""
 
     def __init__(
         self, slabs: Slabs, radius: int, cut: int, settle: Callable[[], None] = lambda: None
     ) -> None:
-        """cut: centres are at least so far from the axis's ends. settle: waits until all ranks
-        have agreed on the call."""
-        self.slabs, self.settle = slabs, settle
-        every = [_pieces_of(slabs, rank, radius, cut) for rank in range(slabs.ranks)]
-        self.inside, self.borders = every[slabs.rank]
-        self.wanted: list[list[Interval]] = []  # the rows of each border's windows on each rank
-        for side in (0, 1):
-            rows = []
-            for rank, pieces in enumerate(every):
-                piece, start = pieces.borders[side], slabs.rows(rank)[0]
-                rows.append((start, start) if piece is None else piece.rows)
-            self.wanted.append(rows)
-
-
-def _pieces_of(slabs: Slabs, rank: int, radius: int, cut: int) -> Pieces:
-    start, stop = slabs.rows(rank)
-    first, end = max(start, cut), min(stop, slabs.extent - cut)
-    if first >= end:
-        return Pieces(None, (None, None))
-    before, behind = max(first - radius, 0), min(end + radius, slabs.extent)
-    begins, ends = before < start, behind > stop  # whether there are rows of others
-    if not begins and not ends:
-        return Pieces(Piece((first, end), (start, stop)), (None, None))
-    inner = start + radius if begins else first, stop - radius if ends else end
-    if inner[0] >= inner[1] or stop - start < 2 * radius + 1:
-        return Pieces(None, (Piece((first, end), (before, behind)), None))
-    return Pieces(
-        Piece(inner, (start, stop)),
-        (
-            Piece((first, inner[0]), (before, inner[0] + radius)) if begins else None,
-            Piece((inner[1], end), (inner[1] - radius, behind)) if ends else None,
-        ),
-    )
-
-
-class _Operands:
-    """x, y and valid_mask at the borders, on their way together."""
-
-    def __init__(self, plan: Plan, x: Tensor, y: Tensor, valid_mask: Optional[Tensor]) -> None:
-        messages = Messages(plan.slabs)
-        self._coming: list[list[Optional[Exchange]]] = []
-        for wanted in plan.wanted:
-            of_side: list[Optional[Exchange]] = []
-            for array in (x, y, valid_mask):
-                if array is None:
-                    of_side.append(None)
-                    continue
-                axis = 2 - x.dim() + array.dim()
-                of_side.append(Exchange(plan.slabs, array, wanted, axis, messages))
-            self._coming.append(of_side)
-        messages.begin()
-
-    def at(self, side: int) -> list[Optional[Tensor]]:
-        """The rows that a border's windows see, once they are there."""
-        return [None if each is None else each.rows() for each in self._coming[side]]
-
-    def wait(self) -> None:
-        """Waits also for rows that no piece of this rank has asked for."""
-        for side in (0, 1):
-            self.at(side)
+        """settle: waits until all ranks have agreed on the call."""
+        super().__init__(slabs, radius, cut)
+        self.settle = settle
 
 
 def _weights(plan: Plan, piece: Piece, x: Tensor, mask: Optional[Tensor]) -> Optional[Tensor]:
@@ -157,20 +82,11 @@ class _Sums(torch.autograd.Function):
             arrays = (*seen[:2], _weights(plan, piece, x, mask), seen[2])
             run_measure(_measure(text, piece), *arrays, upstream, sums[-1], *by)
 
-        before = marked(x.device)
-        if x.is_cuda and plan.inside is not None:
-            add_up(plan.inside, (x, y, valid_mask))
-        plan.settle()
-        with beside(x.device, after=before):
-            operands = _Operands(plan, x, y, valid_mask)
-            if not x.is_cuda and plan.inside is not None:
-                add_up(plan.inside, (x, y, valid_mask))
-            for side, piece in enumerate(plan.borders):
-                if piece is not None:
-                    add_up(piece, operands.at(side))
-            operands.wait()
-            _send(found)
-        join(x.device)
+        arrays = [
+            None if each is None else (each, 2 - x.dim() + each.dim())
+            for each in (x, y, valid_mask)
+        ]
+        operands = in_pieces(plan, arrays, add_up, plan.settle, lambda: _send(found))
         total = torch.zeros_like(like)
         for each in sums:
             total += each
