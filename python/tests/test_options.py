@@ -9,8 +9,7 @@ pytest.importorskip("numpy", reason="`make check` installs numpy")
 import similis
 from similis._library import measures, schema, warp
 
-# range holds low and high: (low, high); limits are for parts of images, as distributed/ takes them.
-LIMITS = {"low", "high", "limits"}
+LIMITS = {"low", "high"}  # range holds them: (low, high)
 NOT_IN_SIGNATURES = {
     "mutual_information": LIMITS,
     "smooth": {"sigma"},  # has no default in Python
@@ -18,10 +17,12 @@ NOT_IN_SIGNATURES = {
     "histogram": LIMITS | {"normalized", "smooth_nr", "smooth_dr", "reduction"},
     # The histogram was counted with these.
     "mutual_information_from_histogram": LIMITS
-    | {"num_bins", "kernel", "range", "sampling", "seed", "mask"},
+    | {"limits", "num_bins", "kernel", "range", "sampling", "seed", "mask"},
     "affine_grid": {"displacement"},  # may be given by its position
 }
 OTHERS_IN_SIGNATURES = {
+    "mutual_information": {"histogram"},  # belongs to a call
+    "mutual_information_loss": {"histogram"},
     "l1_ssim": {"weight"},
     "float_ssim": {"enable_lcs"},  # asks for outputs
     "float_ms_ssim": {"enable_lcs"},

@@ -146,3 +146,133 @@ def test_rows_are_refused_in_a_sentence():
         similis.ssim(x, x, rows=3)
     with pytest.raises(ValueError, match="windows there see rows 3 to 6 alone: give these"):
         similis.ssim(x, x, window_size=3, rows=(4, 6))
+
+
+INFORMATION = [
+    {},
+    {"range": "common", "num_bins": 16, "normalized": True},
+    {"kernel": "gaussian", "reduction": "per_channel"},
+    {"method": "binned", "smooth_nr": 1e-6, "smooth_dr": 1e-6, "reduction": "per_image"},
+]
+
+
+def limits_of_whole(parts, options):
+    """As ranks find them: extremes of each part, then those of all. [N,C,4]."""
+    axes = tuple(range(2, parts[0][0].ndim))
+    ends = []
+    for images in zip(*parts):  # x's, then y's
+        ends.append(numpy.minimum.reduce([each.min(axes) for each in images]))
+        ends.append(numpy.maximum.reduce([each.max(axes) for each in images]))
+    if options.get("range") == "common":
+        low, high = numpy.minimum(ends[0], ends[2]), numpy.maximum(ends[1], ends[3])
+        ends = [low, high, low, high]
+    return numpy.stack(ends, -1).astype("float64")
+
+
+def information_by_hand(parts, masks, options):
+    """Value and gradients of mutual information of images in parts, by sums of histograms alone."""
+    limits = limits_of_whole(parts, options)
+    counting = {k: v for k, v in options.items() if k in ("num_bins", "kernel", "method")}
+    whole = sum(
+        similis.histogram(x, y, mask=mask, limits=limits, **counting)
+        for (x, y), mask in zip(parts, masks)
+    )
+    results = [
+        similis.value_and_gradient(
+            similis.mutual_information_loss,
+            *part,
+            wrt="both",
+            mask=mask,
+            histogram=whole,
+            limits=limits,
+            **options,
+        )
+        for part, mask in zip(parts, masks)
+    ]
+    for value, *_ in results[1:]:
+        assert numpy.array_equal(value, results[0][0])
+    return results[0][0], *(numpy.concatenate(each, 2) for each in list(zip(*results))[1:])
+
+
+@pytest.mark.parametrize("options", INFORMATION)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("is_masked", [False, True])
+def test_mutual_information_by_hand(options, dtype, is_masked):
+    x, y = noise(2, 2, 9, 8, 7).astype(dtype), noise(2, 2, 9, 8, 7, seed=1).astype(dtype)
+    y = 0.6 * x + 0.4 * y
+    mask = (noise(9, 8, 7, seed=2) > -0.5).astype("uint8")
+    if is_masked:  # the extremes below are those of all voxels
+        for n, c in numpy.ndindex(2, 2):
+            for image in (x, y):
+                for end in (image[n, c].argmin(), image[n, c].argmax()):
+                    mask.reshape(-1)[end] = 1
+    rows = [slice(0, 4), slice(4, 5), slice(5, 9)]
+    parts = [(x[:, :, each], y[:, :, each]) for each in rows]
+    masks = [mask[each] if is_masked else None for each in rows]
+    found = information_by_hand(parts, masks, options)
+    whole = similis.value_and_gradient(
+        similis.mutual_information_loss,
+        x,
+        y,
+        wrt="both",
+        mask=mask if is_masked else None,
+        **options,
+    )
+    tolerance = 1e-9 if dtype == "float64" else 1e-5
+    for one, other in zip(found, whole):
+        assert numpy.linalg.norm(one - other) <= tolerance * numpy.linalg.norm(other)
+
+
+def test_torch_mutual_information_of_a_part():
+    torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
+    x, y = (torch.from_numpy(noise(1, 2, 9, 8, 7, seed=k)).double() for k in (0, 1))
+    x.requires_grad_()
+    upstream = torch.tensor([[0.7, -1.3]], dtype=torch.float64)
+    options = {"reduction": "per_channel", "num_bins": 16}
+    (wanted,) = torch.autograd.grad(similis.mutual_information(x, y, **options), x, upstream)
+    ends = torch.stack([end(2) for each in (x, y) for end in (each.flatten(2).amin, each.flatten(2).amax)], -1)
+    whole = sum(
+        similis.histogram(x[:, :, each], y[:, :, each], num_bins=16, limits=ends.detach())
+        for each in (slice(0, 4), slice(4, 9))
+    )
+    part = x[:, :, 4:].detach().requires_grad_()
+    given = {"histogram": whole, "limits": ends}
+    value = similis.mutual_information(part, y[:, :, 4:], **given, **options)
+    torch.testing.assert_close(value, similis.mutual_information(x, y, **options))
+    # An upstream gradient without memory of its own.
+    (gradient,) = torch.autograd.grad(value, part, upstream, retain_graph=True)
+    torch.testing.assert_close(gradient, wanted[:, :, 4:], rtol=1e-9, atol=1e-12)
+    (expanded,) = torch.autograd.grad(value, part, torch.ones(()).double().expand(1, 2))
+    (dense,) = torch.autograd.grad(
+        similis.mutual_information(x, y, **options), x, torch.ones(1, 2).double()
+    )
+    torch.testing.assert_close(expanded, dense[:, :, 4:], rtol=1e-9, atol=1e-12)
+    loss = similis.mutual_information_loss(part, y[:, :, 4:], **given, **options)
+    torch.testing.assert_close(loss, -value)
+    flat = similis.mutual_information(part[0, :, :, 0], y[0, :, 4:, 0], **given, num_bins=16)
+    assert flat.shape == ()
+
+
+def test_refusals_of_a_whole():
+    torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
+    x, y = noise(1, 1, 4, 5, 6), noise(1, 1, 4, 5, 6, seed=1)
+    whole, limits = numpy.zeros((1, 1, 32, 32)), numpy.tile([-1.0, 1.0], 2)[None, None]
+    for given, error, sentence in (
+        ({"histogram": whole[:, :, :9]}, ValueError, "histogram has shape"),
+        ({"histogram": whole.astype("f4")}, ValueError, "histogram is f32|histogram is float32"),
+        ({"limits": limits[..., :2]}, ValueError, "limits has shape"),
+        ({"limits": [0.0, 1.0]}, TypeError, "limits is of type list"),
+    ):
+        for convert in (lambda each: each, torch.from_numpy):
+            named = {k: v if isinstance(v, list) else convert(v) for k, v in given.items()}
+            with pytest.raises(error, match=f"mutual_information: {sentence}"):
+                similis.mutual_information(convert(x), convert(y), **named)
+    a, b = torch.from_numpy(x).requires_grad_(), torch.from_numpy(y)
+    given = {"limits": torch.from_numpy(limits)}
+    value = similis.mutual_information(a, b, **given)
+    with pytest.raises(NotImplementedError, match="with histogram or limits gradients are"):
+        torch.autograd.grad(value, a, create_graph=True)
+    with pytest.raises(NotImplementedError, match="are not taken by torch.compile and torch.func"):
+        torch.func.grad(lambda each: similis.mutual_information(each, b, **given))(a.detach())
+    with pytest.raises(TypeError, match="mutual_information: limits is of type numpy.ndarray"):
+        similis.mutual_information(a, b, limits=limits)

@@ -48,6 +48,8 @@ def evaluate(
     of_y: bool = False,
     upstream: Any = None,
     names: tuple[str, str] = ("x", "y"),
+    histogram: Any = None,
+    limits: Any = None,
 ) -> list[Any]:
     """The value, unless there is an upstream gradient, and the gradients that are asked for.
 
@@ -66,5 +68,11 @@ def evaluate(
     gradients = [kind.empty(x.shape, "same", like=x) if of else None for of in (of_x, of_y)]
     arrays = [kind.prepared(x), kind.prepared(y), mask, valid_mask, upstream, value, *gradients]
     described = [None if array is None else kind.describe(array) for array in arrays]
-    measures.run(measure, described, kind.stream())
+    of_whole = {"histogram": histogram, "limits": limits}
+    for name, array in of_whole.items():
+        if array is not None:
+            require_kind(operation, kind, name, array)
+            require_dtype(operation, name, array)
+            of_whole[name] = kind.describe(array)
+    measures.run(measure, described, kind.stream(), **of_whole)
     return [kind.finished(each) for each in (value, *gradients) if each is not None]

@@ -23,10 +23,18 @@ def _is_compiling() -> bool:
     return torch is not None and torch.compiler.is_compiling()
 
 
+_ARRAYS = ("mask", "valid_mask", "histogram", "limits")  # that belong to a call, as images do
+
+
+def takes_array(name: str) -> bool:
+    """Whether the argument of this name is no option but an array."""
+    return name in _ARRAYS
+
+
 def options_of(function: Callable[..., Any]) -> list[str]:
     """The names of the function's options, in the order of its signature."""
     names = function.__kwdefaults__ or ()
-    return [name for name in names if "mask" not in name and name != "channel_axis"]
+    return [name for name in names if not takes_array(name) and name != "channel_axis"]
 
 
 def described_once(describe: Callable[..., str]) -> Callable[..., str]:

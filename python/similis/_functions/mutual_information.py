@@ -5,8 +5,19 @@ from __future__ import annotations
 
 from typing import Any, NoReturn, Optional, TypeVar
 
+from .._arrays import measures as arrays_measures
+from .._arrays.kinds import is_of, kind_of
 from .._library import measures
-from .dispatch import described_once, evaluate, evaluate_images, options_of, without_gradient
+from . import layouts
+from .dispatch import (
+    WithGradient,
+    described_once,
+    evaluate,
+    evaluate_images,
+    for_torch,
+    options_of,
+    without_gradient,
+)
 from .losses import Options, loss_of, without_unknown
 from .._library.measures import Range
 from .unknown_options import refuse_options
@@ -31,6 +42,8 @@ def mutual_information(
     seed: int = 0,
     reduction: str = "mean",
     mask: Optional[Array] = None,
+    histogram: Optional[Array] = None,
+    limits: Optional[Array] = None,
     channel_axis: Optional[int] = None,
     **unknown: NoReturn,
 ) -> Array:
@@ -66,7 +79,16 @@ def mutual_information(
         mask: which voxels exist, those above 0; shaped as x with N and C left out or 1 where they
             are the same for all. The others may hold anything and have gradient 0. Numbers are
             finite and not negative. Where no voxel is left the measure is NaN and the loss 0.
+        histogram: [N,C,num_bins,num_bins], f64, dense: the sum of the histogram()s of an image's
+            parts, of which x and y are one. The value is then the whole image's, and gradients are
+            those of the whole's value. A constant for the gradient.
+        limits: [N,C,4], f64, dense: the values at which the first bin begins and the last ends, x's
+            two and then y's, for each channel. They take the place of range, so that a part counts
+            as the whole does; values outside are clamped. A constant for the gradient.
         channel_axis: as of ssim().
+
+    histogram and limits take torch, NumPy and CuPy. With them torch's gradients are differentiable
+    once, and torch.compile and torch.func are refused.
 
     Returns: f32, or f64 for f64 images, on the device of x; differentiable by x and y. NaN if a
         voxel that counts is.
@@ -94,7 +116,7 @@ def mutual_information(
         reduction,
         "measure",
     )
-    return evaluate_images("mutual_information", text, x, y, mask, None, channel_axis)
+    return _evaluate("mutual_information", text, x, y, mask, channel_axis, histogram, limits)
 
 
 _options = Options(mutual_information)
@@ -105,7 +127,14 @@ _mutual_information_text = described_once(
 
 @loss_of(mutual_information)
 def mutual_information_loss(
-    x: Any, y: Any, *, mask: Any = None, channel_axis: Any = None, **options: Any
+    x: Any,
+    y: Any,
+    *,
+    mask: Any = None,
+    histogram: Any = None,
+    limits: Any = None,
+    channel_axis: Any = None,
+    **options: Any,
 ) -> Any:
     """The negative of mutual_information(), to be minimised.
 
@@ -113,7 +142,50 @@ def mutual_information_loss(
     """
     completed = _options.completed("mutual_information_loss", options)
     text = _mutual_information_text(0, *completed, "loss")
-    return evaluate_images("mutual_information", text, x, y, mask, None, channel_axis)
+    return _evaluate("mutual_information", text, x, y, mask, channel_axis, histogram, limits)
+
+
+def _evaluate(
+    operation: str,
+    text: str,
+    x: Any,
+    y: Any,
+    mask: Any,
+    channel_axis: Optional[int],
+    histogram: Any,
+    limits: Any,
+) -> Any:
+    """Of images, or of a part of them if a whole's histogram or its limits are given."""
+    if histogram is None and limits is None:
+        return evaluate_images(operation, text, x, y, mask, None, channel_axis)
+    image = x.image if isinstance(x, WithGradient) else x
+    if not is_of("torch", "Tensor", image) and is_of("jax", "Array", image):
+        raise TypeError(
+            f"{operation}: histogram and limits take torch, NumPy and CuPy; x is a jax.Array"
+        )
+
+    def run(_: Any, part: Any, other: Any, weights: Any) -> Any:
+        if is_of("torch", "Tensor", part):
+            return for_torch().information_of_part(
+                operation, text, part, other, weights, histogram, limits
+            )
+        results = arrays_measures.evaluate(
+            operation,
+            text,
+            kind_of(operation, part),
+            part,
+            other,
+            weights,
+            of_x=isinstance(x, WithGradient) and x.of_x,
+            of_y=isinstance(x, WithGradient) and x.of_y,
+            histogram=histogram,
+            limits=limits,
+        )
+        return results if isinstance(x, WithGradient) else results[0]
+
+    if not hasattr(image, "shape"):
+        kind_of(operation, image)  # refuses it
+    return layouts.evaluate(run, operation, (image, y), (mask,), channel_axis, False)
 
 
 @without_unknown
@@ -129,13 +201,17 @@ def histogram(
     sampling: float = 1.0,
     seed: int = 0,
     mask: Optional[Array] = None,
+    limits: Optional[Array] = None,
     channel_axis: Optional[int] = None,
     **unknown: NoReturn,
 ) -> Array:
     """The joint histogram behind mutual_information(), in voxels: it sums to their number.
 
-    With a range of (low, high) those of parts of an image add up to that of the whole, from which
-    mutual_information_from_histogram() computes. With method "binned" it is not blurred yet.
+    With a range of (low, high), or with limits, those of parts of an image add up to that of the
+    whole, from which mutual_information_from_histogram() computes, and mutual_information() the
+    gradient of a part. With method "binned" it is not blurred yet.
+
+    limits: as of mutual_information().
 
     Returns: f64 (f32 where JAX has no f64), [N,C,num_bins,num_bins], without a gradient.
     """
@@ -143,7 +219,7 @@ def histogram(
         refuse_options("histogram", unknown, histogram)
     x, y = without_gradient(x), without_gradient(y)
     text = _histogram_text(0, num_bins, kernel, sigma_ratio, range, method, sampling, seed)
-    return evaluate_images("histogram", text, x, y, mask, None, channel_axis)
+    return _evaluate("histogram", text, x, y, mask, channel_axis, None, limits)
 
 
 _histogram_text = described_once(measures.writer("histogram", *options_of(histogram)))

@@ -253,7 +253,8 @@ def mutual_information(
     "gaussian", "delta"] = "b_spline", sigma_ratio: float = 1.0, range: Range = "per_image",
     normalized: bool = False, smooth_nr: float = 0.0, smooth_dr: float = 0.0, method:
     Literal["exact", "binned"] = "exact", sampling: float = 1.0, seed: int = 0, reduction:
-    Literal["mean", "sum"] = "mean", mask: Optional[NDArray[Any]] = None, channel_axis:
+    Literal["mean", "sum"] = "mean", mask: Optional[NDArray[Any]] = None, histogram:
+    Optional[NDArray[Any]] = None, limits: Optional[NDArray[Any]] = None, channel_axis:
     Optional[int] = None
 ) -> np.float64: ...
 @overload
@@ -263,7 +264,8 @@ def mutual_information(
     Range = "per_image", normalized: bool = False, smooth_nr: float = 0.0, smooth_dr: float =
     0.0, method: Literal["exact", "binned"] = "exact", sampling: float = 1.0, seed: int = 0,
     reduction: Literal["none", "per_image", "per_channel"], mask: Optional[NDArray[Any]] =
-    None, channel_axis: Optional[int] = None
+    None, histogram: Optional[NDArray[Any]] = None, limits: Optional[NDArray[Any]] = None,
+    channel_axis: Optional[int] = None
 ) -> NDArray[np.float64]: ...
 @overload
 def mutual_information(
@@ -272,6 +274,7 @@ def mutual_information(
     normalized: bool = False, smooth_nr: float = 0.0, smooth_dr: float = 0.0, method:
     Literal["exact", "binned"] = "exact", sampling: float = 1.0, seed: int = 0, reduction:
     Literal["none", "per_image", "per_channel"], mask: Optional[NDArray[Any]] = None,
+    histogram: Optional[NDArray[Any]] = None, limits: Optional[NDArray[Any]] = None,
     channel_axis: Optional[int] = None
 ) -> NDArray[np.float32]: ...
 @overload
@@ -281,7 +284,8 @@ def mutual_information(
     bool = False, smooth_nr: float = 0.0, smooth_dr: float = 0.0, method: Literal["exact",
     "binned"] = "exact", sampling: float = 1.0, seed: int = 0, reduction: Literal["mean",
     "sum", "none", "per_image", "per_channel"] = "mean", mask: Optional[Tensor] = None,
-    channel_axis: Optional[int] = None
+    histogram: Optional[Tensor] = None, limits: Optional[Tensor] = None, channel_axis:
+    Optional[int] = None
 ) -> Tensor: ...
 @overload
 def mutual_information(
@@ -289,8 +293,8 @@ def mutual_information(
     "b_spline", sigma_ratio: float = 1.0, range: Range = "per_image", normalized: bool = False,
     smooth_nr: float = 0.0, smooth_dr: float = 0.0, method: Literal["exact", "binned"] =
     "exact", sampling: float = 1.0, seed: int = 0, reduction: Literal["mean", "sum", "none",
-    "per_image", "per_channel"] = "mean", mask: Optional[_J] = None, channel_axis:
-    Optional[int] = None
+    "per_image", "per_channel"] = "mean", mask: Optional[_J] = None, histogram: Optional[_J] =
+    None, limits: Optional[_J] = None, channel_axis: Optional[int] = None
 ) -> _J: ...
 
 @overload

@@ -134,21 +134,23 @@ def histogram(
     x: NDArray[Any], y: NDArray[Any], *, num_bins: int = 32, kernel: Literal["b_spline",
     "gaussian", "delta"] = "b_spline", sigma_ratio: float = 1.0, range: Range = "per_image",
     method: Literal["exact", "binned"] = "exact", sampling: float = 1.0, seed: int = 0, mask:
-    Optional[NDArray[Any]] = None, channel_axis: Optional[int] = None
+    Optional[NDArray[Any]] = None, limits: Optional[NDArray[Any]] = None, channel_axis:
+    Optional[int] = None
 ) -> NDArray[np.float64]: ...
 @overload
 def histogram(
     x: Tensor, y: Tensor, *, num_bins: int = 32, kernel: Literal["b_spline", "gaussian",
     "delta"] = "b_spline", sigma_ratio: float = 1.0, range: Range = "per_image", method:
     Literal["exact", "binned"] = "exact", sampling: float = 1.0, seed: int = 0, mask:
-    Optional[Tensor] = None, channel_axis: Optional[int] = None
+    Optional[Tensor] = None, limits: Optional[Tensor] = None, channel_axis: Optional[int] =
+    None
 ) -> Tensor: ...
 @overload
 def histogram(
     x: _J, y: _J, *, num_bins: int = 32, kernel: Literal["b_spline", "gaussian", "delta"] =
     "b_spline", sigma_ratio: float = 1.0, range: Range = "per_image", method: Literal["exact",
     "binned"] = "exact", sampling: float = 1.0, seed: int = 0, mask: Optional[_J] = None,
-    channel_axis: Optional[int] = None
+    limits: Optional[_J] = None, channel_axis: Optional[int] = None
 ) -> _J: ...
 
 @overload

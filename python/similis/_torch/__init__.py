@@ -7,6 +7,7 @@ registry               the operators' library
 measure_operators      the operators of the measures; measures: autograd around them
 transform_operators    the operators of sampling and composing
 transform_autograd     autograd around them; transforms: the functions that choose
+information_parts      mutual information of a part of an image
 smooth                 Gaussian smoothing of images and fields
 fields                 exponential, inverse and Jacobian determinant of a vector field
 decomposition          the measures in torch's own operators; windows: its averages; reductions:
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 from .binding import BINDING
 from .fields import exponentiate, invert, jacobian_determinant
+from .information_parts import information_of_part
 from .measures import evaluate, is_plain, largest, psnr
 from .smooth import smooth
 from .transforms import is_deterministic, labels, transform
@@ -33,6 +35,7 @@ __all__ = [
     "BINDING",
     "evaluate",
     "exponentiate",
+    "information_of_part",
     "invert",
     "is_deterministic",
     "is_plain",

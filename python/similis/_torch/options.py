@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, TypeVar
 
+from .._functions.dispatch import takes_array
 from .._functions.unknown_options import refuse_options
 from .._library.measures import check_options
 
@@ -15,10 +16,10 @@ _NO_TABLE = ("vmaf",)  # what it takes is known where a clip is
 
 
 def option_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The options of a measure without its masks, which belong to a call."""
+    """The options of a measure without its masks and other arrays, which belong to a call."""
     named = inspect.signature(function).parameters.values()
     return [
-        each for each in named if each.kind == each.KEYWORD_ONLY and "mask" not in each.name
+        each for each in named if each.kind == each.KEYWORD_ONLY and not takes_array(each.name)
     ]
 
 
