@@ -87,7 +87,10 @@ class Agreement:
         if kind is not None and not issubclass(kind, (ValueError, TypeError)):
             return
         noted = self.slabs.taken_beyond() if self.slabs.has_beyond_on_cpu() else None
-        said = noted if error is None else str(error).removeprefix(f"{self.operation}: ")
+        said = noted
+        if error is not None:  # a loss refuses as its measure does
+            said = str(error).removeprefix(f"{self.operation}: ")
+            said = said.removeprefix(f"{self.operation.removesuffix('_loss')}: ")
         digest = hashlib.sha256(repr((self.operation, self.entries, said)).encode()).digest()[:15]
         self._key, self._said = (self.slabs.group, digest), said
         if self._is_remembered() and said is None and self._key in _agreed:

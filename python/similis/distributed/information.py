@@ -5,7 +5,7 @@ and gradient follow on every rank."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Optional
 
 import torch
@@ -18,15 +18,18 @@ from .._functions.mutual_information import (
     mutual_information_from_histogram,
 )
 from .._library import measures
-from .._torch.binding import c_tensor, stream_of
+from .._torch.information_parts import OfWhole
 from .agreement import Agreement
+from .operands import as_bytes, as_five, taken_images
 from .rows import refuse_second_derivative
 from .slabs import Slabs
 from .sums import require_reduction, result_dtype
 from .transport import gathered, sum_of_ranks
 from .windows import require_call
 
-_DEFAULTS: dict[str, Any] = mutual_information.__kwdefaults__ or {}
+_DEFAULTS = {
+    name: (mutual_information.__kwdefaults__ or {})[name] for name in options_of(mutual_information)
+}
 _OF_HISTOGRAM = tuple(options_of(histogram))
 _OF_VALUE = tuple(
     each for each in options_of(mutual_information_from_histogram) if each != "reduction"
@@ -41,6 +44,7 @@ class _Call:
     ) -> None:
         with Agreement(operation, slabs, **options) as agreement:
             self.options = require_call(agreement, x, y, slabs, mask, options, _DEFAULTS)
+            x, y = taken_images(operation, x, y, {}, has_range=False)
             require_reduction(self.options["reduction"], ("none",))
             small = torch.zeros((1, 1, 2, 2), dtype=x.dtype, device=x.device)
             named = {name: self.options[name] for name in _OF_HISTOGRAM}
@@ -50,6 +54,7 @@ class _Call:
             )
         self.slabs, self.mask = slabs, mask
         self.limits: Optional[Tensor] = None  # [N,C,4]
+        self.differentiable = (x, y)
         self.images = (x.detach(), y.detach())
         if self.options["sampling"] < 1:
             self._keep_sampled(x)
@@ -80,10 +85,7 @@ class _Call:
                 values = image[:, :, row].double()
                 least, most = values, values
                 if self.mask is not None:
-                    five = self.mask.reshape(
-                        [1] * (image.dim() - self.mask.dim()) + list(self.mask.shape)
-                    )
-                    counts = (five[:, :, row] > 0).expand_as(values)
+                    counts = (as_five(self.mask, image)[:, :, row] > 0).expand_as(values)
                     least = torch.where(counts, values, math.inf)
                     most = torch.where(counts, values, -math.inf)
                 low = torch.minimum(low, least.flatten(2).amin(2))
@@ -107,7 +109,8 @@ class _Call:
         own = x.new_zeros((*x.shape[:2], bins, bins), dtype=torch.float64)
         if x.numel():
             text = measures.text("histogram", 0, **self._named(_OF_HISTOGRAM))
-            self._run(text, (x, y, self._flags(), None, None, own, None, None))
+            arrays = (x, y, as_bytes(self.mask), None, None, own, None, None)
+            OfWhole(limits=self.limits).run(text, arrays)
         return sum_of_ranks(self.slabs, own)
 
     def _named(self, names: Iterable[str]) -> dict[str, Any]:
@@ -116,25 +119,6 @@ class _Call:
         if self.limits is not None:
             named["range"] = (0.0, 1.0)
         return named
-
-    def _run(
-        self, text: str, tensors: Sequence[Optional[Tensor]], histogram: Optional[Tensor] = None
-    ) -> None:
-        x = tensors[0]
-        assert x is not None
-        measures.run(
-            measures.parse(text),
-            [c_tensor(each) for each in tensors],
-            stream_of(x),
-            torch.get_num_threads(),
-            histogram=c_tensor(histogram),
-            limits=c_tensor(self.limits),
-        )
-
-    def _flags(self) -> Optional[Tensor]:
-        if self.mask is not None and self.mask.dtype == torch.bool:
-            return self.mask.view(torch.uint8)
-        return self.mask
 
     def values(self) -> Tensor:
         """The measure of each channel, [N,C] in f64."""
@@ -148,8 +132,8 @@ class _Call:
         if x.numel():
             named = self._named({*_OF_HISTOGRAM, *_OF_VALUE})
             text = measures.text("mutual_information", 0, **named, reduction="per_channel")
-            tensors = (x, y, self._flags(), None, upstream.contiguous(), None, *results)
-            self._run(text, tensors, self.histogram)
+            tensors = (x, y, as_bytes(self.mask), None, upstream.contiguous(), None, *results)
+            OfWhole(self.histogram, self.limits).run(text, tensors)
         return results
 
 
@@ -192,11 +176,11 @@ def information(
 ) -> Tensor:
     call = _Call(operation, x, y, slabs, mask, options)
     apply: Any = _Information.apply
-    values = apply(x, y, call)
+    values = apply(*call.differentiable, call)
     reduction = call.options["reduction"]
     counts = call.histogram.flatten(2).sum(2) > 0
     result = reduced_without_empty(torch.where(counts, values, 0.0), counts, reduction, sign < 0)
-    return (sign * result).to(result_dtype(x))
+    return (sign * result).to(result_dtype(call.images[0]))
 
 
 def reduced_without_empty(

@@ -17,14 +17,15 @@ import torch
 from torch import Tensor
 
 from .._functions.ssim import ms_ssim, ssim
-from .._library import measures
+from .._library import measures, values
 from .._library.schema import TABLES
 from .agreement import Agreement
 from .information import reduced_without_empty
+from .operands import as_five, taken_images
 from .rows import rows_of
 from .slabs import Interval, Slabs
-from .sums import require_reduction, result_dtype
-from .windows import Centres, as_five, require_call
+from .sums import reduced, require_reduction, result_dtype
+from .windows import Centres, require_call
 
 _DEFAULTS: dict[str, Any] = ms_ssim.__kwdefaults__ or {}
 _WEIGHTS: Any = TABLES["ms_ssim"].options["weights"].default
@@ -114,6 +115,9 @@ class _Call:
     ) -> None:
         with Agreement(operation, slabs, **options) as agreement:
             given = require_call(agreement, x, y, slabs, mask, options, _DEFAULTS)
+            if given["data_range"] is not None:
+                given["data_range"] = values.plain_range(operation, given["data_range"])
+            x, y = self.images = taken_images(operation, x, y, given, has_range=True)
             self.reduction = given["reduction"]
             require_reduction(self.reduction)
             measures.parse(measures.text("ms_ssim", x.dim() - 2, **given, form="loss"))
@@ -132,10 +136,11 @@ class _Call:
                 Centres(level.slabs, x.dim(), given).try_on(ssim, shape, x.dtype, x.device)
         self.slabs = slabs
 
-    def means(self, x: Tensor, y: Tensor, mask: Optional[Tensor]) -> tuple[Tensor, Tensor]:
+    def means(self, mask: Optional[Tensor]) -> tuple[Tensor, Tensor]:
         """The mean of 1 - cs at each level, of 1 - SSIM at the last, and the sum of its weights:
         both [levels,N,C]."""
         means, counts = [], []
+        x, y = self.images
         if mask is not None:
             mask = as_five(mask, x)
         for k, level in enumerate(self.levels):
@@ -145,10 +150,7 @@ class _Call:
                 options["k1"] = _LUMINANCE_CONSTANT / options["data_range"]
             centres = Centres(level.slabs, x.dim(), options, mask)
             sums, of_weights = centres.sums("ssim_loss", x, y, "per_channel")
-            is_empty = of_weights == 0
-            means.append(
-                torch.where(is_empty, 0 * sums, sums / torch.where(is_empty, 1.0, of_weights))
-            )
+            means.append(reduced(sums, of_weights, "per_channel", 0.0))
             counts.append(of_weights)
             if not is_last:
                 x, y = level.halved(x), level.halved(y)
@@ -171,13 +173,14 @@ def _ms_ssim(
     operation: str, x: Tensor, y: Tensor, slabs: Slabs, mask: Any, options: dict[str, Any]
 ) -> Tensor:
     call = _Call(operation, x, y, slabs, mask, options)
-    means, counts = call.means(x, y, mask)
+    means, counts = call.means(mask)
     is_loss = operation.endswith("loss")
-    values = call.dissimilarity(means)
-    values = values if is_loss else 1 - values
+    each = call.dissimilarity(means)
+    each = each if is_loss else 1 - each
     counted = (counts > 0).all(0)
-    values = torch.where(counted, values, 0 * values)
-    return reduced_without_empty(values, counted, call.reduction, is_loss).to(result_dtype(x))
+    each = torch.where(counted, each, 0 * each)
+    result = reduced_without_empty(each, counted, call.reduction, is_loss)
+    return result.to(result_dtype(call.images[0]))
 
 
 def ms_ssim_of_slabs(

@@ -9,20 +9,37 @@ import torch
 from torch import Tensor
 
 from .._library import values
-from .._library.measures import DATA_RANGES
+from .._library.measures import DATA_RANGES, psnr_error_text
+from .._library.values import DataRange
 from . import information, levels, sums, windows
 from .agreement import Agreement
+from .operands import require_images, require_mask, taken_images
 from .slabs import Slabs
 
 
-def mse(x: Tensor, y: Tensor, slabs: Slabs, *, reduction: str = "mean") -> Tensor:
-    """similis.mse() of images in slabs: the same number on every rank."""
-    return _pixel_error("mse", x, y, slabs, reduction).to(sums.result_dtype(x))
+def mse(
+    x: Tensor,
+    y: Tensor,
+    slabs: Slabs,
+    *,
+    reduction: str = "mean",
+    mask: Optional[Tensor] = None,
+) -> Tensor:
+    """similis.mse() of images in slabs: the same number on every rank. A mask lies in slabs as x
+    does."""
+    return _pixel_error("mse", x, y, slabs, mask, {"reduction": reduction})
 
 
-def mae(x: Tensor, y: Tensor, slabs: Slabs, *, reduction: str = "mean") -> Tensor:
-    """similis.mae() of images in slabs."""
-    return _pixel_error("mae", x, y, slabs, reduction).to(sums.result_dtype(x))
+def mae(
+    x: Tensor,
+    y: Tensor,
+    slabs: Slabs,
+    *,
+    reduction: str = "mean",
+    mask: Optional[Tensor] = None,
+) -> Tensor:
+    """similis.mae() of images in slabs; see mse()."""
+    return _pixel_error("mae", x, y, slabs, mask, {"reduction": reduction})
 
 
 def psnr(
@@ -30,45 +47,54 @@ def psnr(
     y: Tensor,
     slabs: Slabs,
     *,
-    data_range: Optional[float] = None,
+    data_range: DataRange = None,
     reduction: str = "mean",
+    mask: Optional[Tensor] = None,
 ) -> Tensor:
-    """similis.psnr() of images in slabs."""
-    error = _pixel_error("psnr", x, y, slabs, reduction, data_range=data_range)
-    dtype = str(x.dtype).replace("torch.", "")
-    largest = DATA_RANGES.get(dtype, 1.0) if data_range is None else float(data_range)
-    return (10 * torch.log10(largest * largest / error)).to(sums.result_dtype(x))
+    """similis.psnr() of images in slabs; see mse()."""
+    given = {"reduction": reduction, "data_range": data_range}
+    return _pixel_error("psnr", x, y, slabs, mask, given)
 
 
 def _pixel_error(
-    operation: str, x: Tensor, y: Tensor, slabs: Slabs, reduction: str, **options: Any
+    operation: str, x: Tensor, y: Tensor, slabs: Slabs, mask: Any, options: dict[str, Any]
 ) -> Tensor:
-    with Agreement(operation, slabs, reduction=reduction, **options) as agreement:
-        windows.require_images(agreement, x, y, slabs)
+    with Agreement(operation, slabs, **options) as agreement:
+        require_images(agreement, x, y, slabs)
+        require_mask(agreement, "mask", mask, x, slabs)
+        x, y = taken_images(operation, x, y, options, operation == "psnr")
+        reduction = options["reduction"]
         sums.require_reduction(reduction)
-        if operation == "psnr" and reduction == "sum":
-            raise ValueError("reduction is 'sum'; it must be mean, per_image or per_channel")
-        given = options.get("data_range")
-        if given is not None and not values.number(operation, "data_range", given) > 0:
-            raise ValueError(f"data_range is {given!r}; it must be above 0")
-    return sums.pixel_error("mae" if operation == "mae" else "mse", x, y, slabs, reduction)
+        largest = 1.0
+        if operation == "psnr":
+            given = options["data_range"]
+            given = None if given is None else values.plain_range("psnr", given)
+            psnr_error_text(given, reduction)  # refuses what no call takes
+            dtype = str(x.dtype).replace("torch.", "")
+            largest = DATA_RANGES.get(dtype, 1.0) if given is None else float(given)
+    of_errors = sums.pixel_error_sums("mae" if operation == "mae" else "mse", x, y, mask, slabs)
+    error = sums.reduced(*of_errors, reduction)
+    if operation == "psnr":
+        error = 10 * torch.log10(largest * largest / error)
+    return error.to(sums.result_dtype(x))
 
 
 def ncc(x: Tensor, y: Tensor, slabs: Slabs, *, reduction: str = "mean") -> Tensor:
     """similis.ncc() of images in slabs, from the whole's moments."""
-    return _correlation("ncc", x, y, slabs, reduction).to(sums.result_dtype(x))
+    return _correlation("ncc", x, y, slabs, reduction)
 
 
 def ncc_loss(x: Tensor, y: Tensor, slabs: Slabs, *, reduction: str = "mean") -> Tensor:
     """-NCC."""
-    return -_correlation("ncc_loss", x, y, slabs, reduction).to(sums.result_dtype(x))
+    return -_correlation("ncc_loss", x, y, slabs, reduction)
 
 
 def _correlation(operation: str, x: Tensor, y: Tensor, slabs: Slabs, reduction: str) -> Tensor:
     with Agreement(operation, slabs, reduction=reduction) as agreement:
-        windows.require_images(agreement, x, y, slabs)
+        require_images(agreement, x, y, slabs)
+        x, y = taken_images(operation, x, y, {}, has_range=False)
         sums.require_reduction(reduction)
-    return sums.correlation(x, y, slabs, reduction)
+    return sums.correlation(x, y, slabs, reduction).to(sums.result_dtype(x))
 
 
 def mutual_information(

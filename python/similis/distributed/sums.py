@@ -5,6 +5,7 @@ the order of ranks, and the last formula runs on every rank."""
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Optional
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from .._library import measures
 from .._torch.binding import run_measure
+from .operands import as_bytes, as_five
 from .rows import refuse_second_derivative, whole_sum
 from .slabs import Slabs
 from .transport import sum_of_ranks
@@ -23,13 +25,20 @@ def result_dtype(x: Tensor) -> torch.dtype:
     return torch.float64 if x.dtype == torch.float64 else torch.float32
 
 
-def reduced(sums: Tensor, weights: Tensor, reduction: str) -> Tensor:
-    """Whole sums over whole weights, both [N,C]; "sum" leaves the weights out."""
+def reduced(
+    sums: Tensor, weights: Tensor, reduction: str, of_nothing: float = math.nan
+) -> Tensor:
+    """Whole sums over whole weights, both [N,C]; "sum" leaves the weights out. Where these are 0 a
+    mean is of_nothing, with gradient 0."""
     if reduction == "sum":
         return sums.sum()
     if reduction == "mean":
-        return sums.sum() / weights.sum()
-    return sums.sum(1) / weights.sum(1) if reduction == "per_image" else sums / weights
+        sums, weights = sums.sum(), weights.sum()
+    elif reduction == "per_image":
+        sums, weights = sums.sum(1), weights.sum(1)
+    is_empty = weights == 0
+    means = sums / torch.where(is_empty, 1.0, weights)
+    return torch.where(is_empty, torch.full_like(means, of_nothing), means)
 
 
 def require_reduction(reduction: Any, also: tuple[str, ...] = ()) -> None:
@@ -39,53 +48,66 @@ def require_reduction(reduction: Any, also: tuple[str, ...] = ()) -> None:
 
 
 class _PixelErrors(torch.autograd.Function):
-    """The sum of errors of own pixels, [N,C] in f64: exact for integer images."""
+    """The sum of weighted errors of own pixels, [N,C] in f64: exact for integer images."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor, operation: str) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, y: Tensor, mask: Optional[Tensor], operation: str
+    ) -> Tensor:
         ctx.operation = operation
-        ctx.save_for_backward(x, y)
+        ctx.save_for_backward(x, y, mask)
         sums = x.new_zeros(x.shape[:2], dtype=torch.float64)
-        if x.numel():
-            measure = measures.parse(f"{operation} reduction=sum")
-            for n in range(x.shape[0]):
-                for c in range(x.shape[1]):
-                    planes = x[n : n + 1, c : c + 1], y[n : n + 1, c : c + 1]
-                    run_measure(measure, *planes, None, None, None, sums[n, c], None, None)
+        measure = measures.parse(f"{operation} reduction=sum")
+        for at, *plane in _planes(x, y, mask):
+            run_measure(measure, *plane, None, None, sums[at], None, None)
         return sums
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
         refuse_second_derivative(ctx.operation)
-        x, y = ctx.saved_tensors
+        x, y, mask = ctx.saved_tensors
         gradients = [
             torch.empty_like(each) if of else None for each, of in zip((x, y), ctx.needs_input_grad)
         ]
-        if x.numel():
-            measure = measures.parse(f"{ctx.operation} reduction=sum")
-            upstream = upstream.contiguous()
-            for n in range(x.shape[0]):
-                for c in range(x.shape[1]):
-                    of_x, of_y = (
-                        None if each is None else each[n : n + 1, c : c + 1] for each in gradients
-                    )
-                    planes = x[n : n + 1, c : c + 1], y[n : n + 1, c : c + 1]
-                    run_measure(measure, *planes, None, None, upstream[n, c], None, of_x, of_y)
-        return gradients[0], gradients[1], None
+        measure = measures.parse(f"{ctx.operation} reduction=sum")
+        upstream = upstream.contiguous()
+        for at, *plane in _planes(x, y, mask):
+            n, c = at
+            of_x, of_y = (
+                None if each is None else each[n : n + 1, c : c + 1] for each in gradients
+            )
+            run_measure(measure, *plane, None, upstream[at], None, of_x, of_y)
+        return *gradients, None, None
+
+
+def _planes(
+    x: Tensor, y: Tensor, mask: Optional[Tensor]
+) -> Iterator[tuple[Any, Tensor, Tensor, Optional[Tensor]]]:
+    """(n, c) of each channel, its own rows of x and y, and its weights; nothing of an empty slab."""
+    if not x.numel():
+        return
+    whole = None if mask is None else as_five(mask, x).expand(x.shape)
+    for n in range(x.shape[0]):
+        for c in range(x.shape[1]):
+            of_x, of_y, weights = (
+                None if each is None else each[n : n + 1, c : c + 1] for each in (x, y, whole)
+            )
+            assert of_x is not None and of_y is not None
+            yield (n, c), of_x, of_y, weights
 
 
 def pixel_error_sums(
-    operation: str, x: Tensor, y: Tensor, slabs: Slabs
+    operation: str, x: Tensor, y: Tensor, mask: Optional[Tensor], slabs: Slabs
 ) -> tuple[Tensor, Tensor]:
-    """The whole's sum of errors, and its number of pixels, [N,C] in f64."""
+    """The whole's sum of weighted errors, and that of the weights, [N,C] in f64."""
     apply: Any = _PixelErrors.apply
-    sums = whole_sum(apply(x, y, operation), slabs)
-    return sums, torch.full_like(sums, float(slabs.extent * math.prod(x.shape[3:])))
-
-
-def pixel_error(operation: str, x: Tensor, y: Tensor, slabs: Slabs, reduction: str) -> Tensor:
-    """mse or mae, in f64."""
-    return reduced(*pixel_error_sums(operation, x, y, slabs), reduction)
+    sums = apply(x, y, as_bytes(mask), operation)
+    if mask is None:
+        sums = whole_sum(sums, slabs)
+        return sums, torch.full_like(sums, float(slabs.extent * math.prod(x.shape[3:])))
+    of_weights = as_five(mask, x).flatten(2).sum(2, dtype=torch.float64).expand_as(sums)
+    both = whole_sum(torch.stack([sums, of_weights]), slabs)
+    return both[0], both[1].detach()
 
 
 _CHUNK = 1 << 22  # voxels that are in f64 at a time
@@ -152,17 +174,9 @@ def correlation(x: Tensor, y: Tensor, slabs: Slabs, reduction: str) -> Tensor:
     return reduced(values, torch.ones_like(values), reduction)
 
 
-def weighted_sums(
-    rows: Tensor, weights: Optional[Tensor], slabs: Slabs, voxels: float
-) -> tuple[Tensor, Tensor]:
-    """Whole sums of a map's own rows, [N,C], and of their weights.
-
-    weights: shaped as rows; None: 1 each, `voxels` in a channel of the whole.
-    """
+def weighted_sums(rows: Tensor, weights: Tensor, slabs: Slabs) -> tuple[Tensor, Tensor]:
+    """Whole sums of own rows of an array, weighted, [N,C], and of the weights, shaped as it."""
     shape = rows.shape[:2]
-    if weights is None:
-        sums = rows.flatten(2).sum(2, dtype=torch.float64)
-        return whole_sum(sums, slabs), torch.full_like(sums, voxels)
     sums = (rows.double() * weights).flatten(2).sum(2)
     of_weights = weights.expand_as(rows).flatten(2).sum(2, dtype=torch.float64)
     both = whole_sum(torch.stack([sums, of_weights]).reshape(2, *shape), slabs)

@@ -19,9 +19,16 @@ from .._functions.correlation import lncc, lncc_loss
 from .._functions.ssim import ssim, ssim_loss
 from .._library import measures, values
 from .agreement import Agreement
+from .operands import as_five, require_images, require_mask, taken_images
 from .rows import halos, rows_of
 from .slabs import Slabs
-from .sums import pixel_error_sums, require_reduction, result_dtype, weighted_sums
+from .sums import (
+    pixel_error_sums,
+    reduced,
+    require_reduction,
+    result_dtype,
+    weighted_sums,
+)
 from .window_sums import Plan, window_sums
 
 
@@ -44,7 +51,6 @@ _FORMS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 _tried: set[str] = set()  # calls that the plain functions take
 _MOST_TRIED = 1024
-_USUAL_DTYPES = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 class Centres:
@@ -113,8 +119,6 @@ class Centres:
         self, operation: str, x: Tensor, y: Tensor, reduction: str
     ) -> tuple[Tensor, Tensor]:
         """The whole's Σ weight·value and Σ weight, [N,C], for a reduction."""
-        if x.dtype not in _USUAL_DTYPES:  # the plain function converts others
-            return self._sums_of_map(operation, x, y)
         of, form = _FORMS[operation]
         options = dict(self.options)
         if options.get("data_range") is not None:
@@ -126,17 +130,6 @@ class Centres:
             channels = {"mean": x.shape[0] * x.shape[1], "per_image": x.shape[1]}
             expected /= self.rows_of_whole(self.plane(x)) * channels.get(reduction, 1)
         return window_sums(x, y, self.mask, self.valid_mask, plan, text, expected)
-
-    def _sums_of_map(self, operation: str, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        plane = self.plane(x)
-        rows = self.own_map(_FUNCTIONS[operation], x, y)
-        weights = self.weights(x, plane, cut=True)
-        if self.valid_mask is not None:
-            valid = Centres(self.slabs, self._rank, self.options, None, self.valid_mask)
-            exists = valid.weights(x, plane, cut=True)
-            assert exists is not None
-            rows = torch.where(exists > 0, rows, torch.zeros_like(rows))
-        return weighted_sums(rows, weights, self.slabs, self.rows_of_whole(plane))
 
     def _fetched_mask(self, mask: Optional[Tensor]) -> Optional[Tensor]:
         if mask is None:
@@ -196,6 +189,7 @@ class _Call(Centres):
         weight: float = 0,
     ) -> None:
         options = {"window_size": window_size, "padding": padding, **options}
+        padding = options["padding"]
         self.reduction = options.pop("reduction", "mean")
         masks = {name: options.pop(name, None) for name in ("mask", "valid_mask")}
         agreed = {"reduction": self.reduction, "weight": weight, **options}
@@ -204,19 +198,19 @@ class _Call(Centres):
                 raise ValueError(f"weight is {weight!r}; it must be a number from 0 to 1")
             require_images(agreement, x, y, slabs)
             for name, mask in masks.items():
-                agreement.array(name, mask, slabs, 2 - x.dim(), may_be_none=True)
-            if "channel_axis" in options:
-                raise ValueError("channel_axis is given; slabs are [N,C,...]")
+                require_mask(agreement, name, mask, x, slabs)
+            for name in ("channel_axis", "rows", "sums"):
+                if name in options:
+                    raise ValueError(f"{name} is given; slabs are [N,C,…], and rows are theirs")
             require_reduction(self.reduction, ("none",))
+            if operation == "l1_ssim" and self.reduction == "none" and padding == "valid":
+                raise ValueError("reduction is none and padding valid; give another padding")
             super().__init__(slabs, x.dim(), options, **masks)
             function = {"ssim": ssim, "ssim_loss": ssim, "l1_ssim": ssim}.get(operation, lncc)
-            self.try_on(function, x.shape, x.dtype, x.device)
+            of = function.__name__
+            self.x, self.y = taken_images(operation, x, y, options, has_range=of == "ssim")
+            self.try_on(function, x.shape, self.x.dtype, x.device)
         self.settle = agreement.settle
-
-
-def as_five(mask: Tensor, x: Tensor) -> Tensor:
-    """A mask with all axes of x."""
-    return mask.reshape([1] * (x.dim() - mask.dim()) + list(mask.shape))
 
 
 def require_call(
@@ -230,7 +224,7 @@ def require_call(
 ) -> dict[str, Any]:
     """The options of a call with a mask, completed by the plain function's defaults."""
     require_images(agreement, x, y, slabs)
-    agreement.array("mask", mask, slabs, 2 - x.dim(), may_be_none=True)
+    require_mask(agreement, "mask", mask, x, slabs)
     for name in options:
         if name not in defaults or name == "channel_axis":
             raise ValueError(f"there is no option {name} on slabs")
@@ -238,17 +232,6 @@ def require_call(
     for name in ("mask", "channel_axis"):
         completed.pop(name, None)
     return completed
-
-
-def require_images(agreement: Agreement, x: Any, y: Any, slabs: Slabs) -> None:
-    agreement.array("x", x, slabs, 2)
-    agreement.array("y", y, slabs, 2)
-    if x.dim() not in (4, 5):
-        raise ValueError(f"x has shape {list(x.shape)}; it must be [N,C,H,W] or [N,C,D,H,W]")
-    if x.shape != y.shape or x.dtype != y.dtype or x.device != y.device:
-        raise ValueError(
-            f"y is {y.dtype} {list(y.shape)}; it must be as x, {x.dtype} {list(x.shape)}"
-        )
 
 
 def _measure(
@@ -262,32 +245,20 @@ def _measure(
 ) -> Tensor:
     call = _Call(operation, x, y, slabs, options, window_size, padding)
     if call.reduction == "none":
-        return _map(operation, call, x, y)
-    return _finished(operation, *call.sums(operation, x, y, call.reduction), call.reduction).to(result_dtype(x))
+        return _map(operation, call)
+    sums = call.sums(operation, call.x, call.y, call.reduction)
+    of_nothing = 0.0 if operation.endswith("loss") else math.nan
+    return reduced(*sums, call.reduction, of_nothing).to(result_dtype(call.x))
 
 
-def _map(operation: str, call: _Call, x: Tensor, y: Tensor) -> Tensor:
-    rows = call.own_map(_FUNCTIONS[operation], x, y)
+def _map(operation: str, call: _Call) -> Tensor:
+    x = call.x
+    rows = call.own_map(_FUNCTIONS[operation], x, call.y)
     if call.mask is None:
         return rows
     weights = call.weights(x, call.plane(x), cut=True)
     assert weights is not None
     return rows * weights.to(rows.dtype)
-
-
-def _finished(operation: str, sums: Tensor, weights: Tensor, reduction: str) -> Tensor:
-    """A loss without weights is 0, a similarity NaN; both have gradient 0."""
-    if reduction == "sum":
-        return sums.sum()
-    if reduction == "mean":
-        sums, weights = sums.sum(), weights.sum()
-    elif reduction == "per_image":
-        sums, weights = sums.sum(1), weights.sum(1)
-    is_empty = weights == 0
-    value = torch.where(is_empty, 0 * sums, sums / torch.where(is_empty, 1.0, weights))
-    if operation.endswith("loss") or operation == "l1_ssim":
-        return value
-    return torch.where(is_empty, torch.full_like(value, math.nan), value)
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -319,14 +290,12 @@ def l1_ssim_of_slabs(
 ) -> Tensor:
     """Two means, of which SSIM's runs over centres and that of |x - y| over all pixels."""
     call = _Call("l1_ssim", x, y, slabs, options, 11, "valid", weight=weight)
-    if call.reduction == "none" and call.padding == "valid":
-        raise ValueError("l1_ssim: reduction is none and padding valid; give another padding")
+    x, y = call.x, call.y
     if call.reduction == "none":
-        rows = _map("ssim_loss", call, x, y)
+        rows = _map("ssim_loss", call)
         return (1 - weight) * _errors(call, x, y) + weight * rows
-    of_ssim = _finished("l1_ssim", *call.sums("ssim_loss", x, y, call.reduction), call.reduction)
-    sums = _sums_of_errors(call, x, y)
-    of_errors = _finished("l1_ssim", *sums, call.reduction)
+    of_ssim = reduced(*call.sums("ssim_loss", x, y, call.reduction), call.reduction, 0.0)
+    of_errors = reduced(*_sums_of_errors(call, x, y), call.reduction, 0.0)
     return ((1 - weight) * of_errors + weight * of_ssim).to(result_dtype(x))
 
 
@@ -340,8 +309,8 @@ def _errors(call: _Call, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _sums_of_errors(call: _Call, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    if call.mask is None and call.valid_mask is None:
-        return pixel_error_sums("mae", x, y, call.slabs)
+    if call.valid_mask is None:
+        return pixel_error_sums("mae", x, y, call.mask, call.slabs)
     weights = call.weights(x, call.plane(x), cut=False)
-    voxels = float(call.slabs.extent * math.prod(x.shape[3:]))
-    return weighted_sums(_errors(call, x, y), weights, call.slabs, voxels)
+    assert weights is not None
+    return weighted_sums(_errors(call, x, y), weights, call.slabs)

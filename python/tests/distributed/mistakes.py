@@ -31,7 +31,7 @@ def main():
         "ssim: padding is 'valid' on rank 0 and 'same'", sd.ssim, a, b, slabs, window_size=3,
         padding="same" if last else "valid",
     )  # fmt: skip
-    refused("lncc: mask is None on rank 0", sd.lncc, a, b, slabs, mask=a[0, 0] if last else None)
+    refused("lncc: mask is None on rank 0", sd.lncc, a, b, slabs, mask=b[0, 0].abs() if last else None)
     refused(
         "mse: x is torch.float32 .* without gradient on rank 0 and .* with gradient",
         sd.mse, a.clone().requires_grad_(last), b, slabs,
