@@ -13,12 +13,14 @@ import atexit
 import collections
 import threading
 import time
+import weakref
 from typing import Any, Callable, Optional
 
 import torch
 
 _OFTEN = 20  # looks in a timeout
 _LONGEST_PAUSE = 1.0  # seconds
+_LONGEST_END = 10.0  # that Python's end waits for a look or an abort under way
 
 
 class Monitor:
@@ -29,23 +31,31 @@ class Monitor:
         self._under_way: collections.deque[tuple[float, Any]] = collections.deque()
         self._thread: Optional[threading.Thread] = None
         self._wakes, self._ends = threading.Event(), threading.Event()
-        self._giving_up = threading.Lock()
+        self._giving_up, self._starting = threading.Lock(), threading.Lock()
+        if _python_ends:
+            self._ends.set()
+        _all.add(self)
 
     def watch(self, work: Any) -> None:
-        """Follows a communication that has just begun."""
-        self._under_way.append((time.monotonic(), work))
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._look, name="similis monitor", daemon=True)
-            self._thread.start()
-            atexit.register(self.end)
+        """Follows a communication that has just begun; not while Python ends."""
+        with self._starting:
+            if self._ends.is_set():
+                return
+            self._under_way.append((time.monotonic(), work))
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._look, name="similis monitor", daemon=True
+                )
+                self._thread.start()
         self._wakes.set()
 
     def end(self) -> None:
-        """Ends the thread: one that looks at the GPU while Python ends would end the process."""
-        self._ends.set()
+        """Ends the thread, and waits for what it does."""
+        with self._starting:
+            self._ends.set()
         self._wakes.set()
         if self._thread is not None:
-            self._thread.join(_LONGEST_PAUSE)
+            self._thread.join(_LONGEST_END)
 
     def give_up(self, reason: str) -> None:
         """Ends what is under way, once."""
@@ -77,6 +87,22 @@ class Monitor:
             return bool(work.is_completed())
         except RuntimeError:  # it has failed, which its wait tells
             return True
+
+
+_all: weakref.WeakSet[Monitor] = weakref.WeakSet()
+_python_ends = False
+
+
+def _end_all() -> None:
+    """Python ends a thread that comes back from C++ after this, and C++ then aborts the process."""
+    global _python_ends
+    _python_ends = True
+    for each in list(_all):
+        each.end()
+
+
+# Now, not with the first thread: what is registered while exits are handled is not called.
+atexit.register(_end_all)
 
 
 class _OnGpu:
