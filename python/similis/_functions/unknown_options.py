@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Callable, Final, NoReturn
 
+from .dispatch import takes_array
+
 # their name: what to write here
 _HERE: Final = {
     "K": "k1 and k2",
@@ -42,7 +44,7 @@ def refuse_options(called: str, given: Iterable[str], function: Callable[..., An
 
     named = inspect.signature(function).parameters.values()
     taken = [each.name for each in named if each.kind == each.KEYWORD_ONLY]
-    taken = [each for each in taken if "mask" not in each]
+    taken = [each for each in taken if not takes_array(each)]
     name = next(each for each in given if each not in taken)
     words = f"{called}: there is no option {name}; it takes {', '.join(taken)}"
     if "mask" in name:

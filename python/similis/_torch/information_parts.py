@@ -13,6 +13,7 @@ from .._library import measures
 from .._library.refusals import require_extents, require_same_dtype, require_same_shape
 from .binding import c_tensor, stream_of
 from .devices import is_elsewhere
+from .elsewhere import place
 from .tensors import is_transformed, refuse_tensor, require_same_device
 
 
@@ -84,7 +85,7 @@ def information_of_part(
         )
     refuse_tensor(operation, "x", x)
     if is_elsewhere(x):
-        raise TypeError(f"{operation}: histogram and limits are not taken on {x.device}")
+        raise TypeError(f"{operation}: histogram and limits are not taken on {place(x.device)}")
     refuse_tensor(operation, "y", y)
     require_same_dtype(operation, ("x", "y"), str(x.dtype), str(y.dtype))
     require_same_shape(operation, ("x", "y"), x.shape, y.shape)
