@@ -101,6 +101,17 @@ def test_a_monitor_gives_up_what_does_not_end(monkeypatch):
             pytest.fail("a call of a lost group begins")
 
 
+def test_processes_end_while_a_monitor_looks():
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "python/tests/distributed/exits.py")],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout == "all ended as they should\n" and done.returncode == 0, done
+
+
 def test_init_refuses():
     import similis.distributed as sd
 

@@ -72,10 +72,20 @@ def check(actual, expected, tolerance, *about, whole=None):
         assert found <= tolerance, (about, found)
 
 
-def alike_on_all_ranks(value):
+_alike = []
+
+
+def alike_on_all_ranks(value, *about):
+    """Kept until compare_ranks(): ranks that share a processor take milliseconds for each word."""
+    _alike.append((str(about), str(value.detach().double().tolist())))
+
+
+def compare_ranks():
     every = [None] * dist.get_world_size()
-    dist.all_gather_object(every, value.detach().double().tolist())
-    assert all(str(each) == str(every[0]) for each in every), every
+    dist.all_gather_object(every, _alike)
+    for said in zip(*every, strict=True):
+        assert all(each == said[0] for each in said), said
+    _alike.clear()
 
 
 TOLERANCE = {
@@ -85,20 +95,34 @@ TOLERANCE = {
 }
 
 
+def weights_of(*shape):
+    """Weights of pixels, of which a fifth is 0."""
+    return noise(*shape, seed=3).abs() * (noise(*shape, seed=4) > -0.8)
+
+
 def check_measure(
-    name, options, dtype=torch.float32, shape=(1, 2, 14, 9, 10), masks=(), exact=False
+    name,
+    options,
+    dtype=torch.float32,
+    shape=(1, 2, 14, 9, 10),
+    masks=(),
+    exact=False,
+    holes=False,
 ):
-    """Value and gradients of a measure of every split against one process."""
+    """Value and gradients of a measure of every split against one process. masks: their names, or
+    them by name. holes: where a mask is 0 the images hold NaN."""
     plain, sharded = getattr(similis, name), getattr(sd, name)
     x, y = noise(*shape, seed=1, dtype=dtype), noise(*shape, seed=2, dtype=dtype)
     y = (0.7 * x.double() + 0.3 * y.double()).to(dtype)
+    weights = masks if isinstance(masks, dict) else {each: weights_of(*shape[2:]) for each in masks}
+    if holes:
+        for mask in weights.values():
+            x, y = (torch.where(mask > 0, each, torch.nan) for each in (x, y))
     x.requires_grad_(), y.requires_grad_()
-    weights = {
-        each: noise(*shape[2:], seed=3).abs() * (noise(*shape[2:], seed=4) > -0.8) for each in masks
-    }
     # One process takes MS-SSIM's mask with images on the CPU alone.
     there = torch.device("cpu") if name.startswith("ms_ssim") and masks else DEVICE
     on = {each: mask.to(there) for each, mask in weights.items()}
+    shown = {each: (str(mask.dtype), list(mask.shape)) for each, mask in weights.items()}
     expected = plain(x.to(there), y.to(there), **options, **on).to(DEVICE)
     upstream = noise(*expected.shape, seed=5, dtype=expected.dtype)
     is_map = options.get("reduction") == "none" and expected.dim() > 2
@@ -109,9 +133,11 @@ def check_measure(
         of_value, of_gradient = 2e-6, 5e-6
     for slabs in splits(shape[2]):
         a, b = own(x, slabs), own(y, slabs)
-        own_weights = {each: own(mask, slabs, 0) for each, mask in weights.items()}
+        own_weights = {
+            each: own(mask, slabs, mask.dim() - len(shape) + 2) for each, mask in weights.items()
+        }
         value = sharded(a, b, slabs, **options, **own_weights)
-        about = (name, options, str(dtype), slabs.sizes, masks)
+        about = (name, options, str(dtype), slabs.sizes, shown, holes)
         given = upstream
         if is_map:
             cut = (shape[2] - expected.shape[2]) // 2
@@ -121,7 +147,7 @@ def check_measure(
             given = upstream[:, :, first:last]
         else:
             check(value, expected, 0 if exact else of_value, *about)
-            alike_on_all_ranks(value)
+            alike_on_all_ranks(value, *about)
         gradients = torch.autograd.grad(value, (a, b), given)
         for gradient, whole in zip(gradients, wanted):
             # Of a slab of two rows at the border little more than rounding is left.
@@ -240,7 +266,7 @@ def check_smooth(x, sigma, **options):
         check(value, own(whole, slabs, axis), 0, *about)
         part = upstream.narrow(axis, slabs.start, slabs.stop - slabs.start)
         (gradient,) = torch.autograd.grad(value, mine, part)
-        check(gradient, own(wanted, slabs, axis), TOLERANCE[x.dtype][1], *about, "gradient")
+        check(gradient, own(wanted, slabs, axis), 0, *about, "gradient")
 
 
 def check_transform(
@@ -286,7 +312,7 @@ def check_transform(
         check(gradients[1], own(wanted[1], slabs, 1), tolerance, *about, "field")
         for gradient, whole in zip(gradients[2:], wanted[2:]):
             check(gradient, whole, of_gradient, *about, "matrix")
-            alike_on_all_ranks(gradient)
+            alike_on_all_ranks(gradient, *about)
 
 
 def transforms():

@@ -14,11 +14,19 @@ import traceback
 import torch.distributed as dist
 
 HERE = pathlib.Path(__file__).resolve().parent
-# An import of torch in each of 30 ranks takes longer than what they check.
-# With GPUs they are spawned: a fork keeps no context of CUDA.
+# An import of torch in each of 30 ranks takes longer than what they check, and so does one of its
+# compiler, which DTensor's operators look at. With GPUs they are spawned: a fork keeps no context
+# of CUDA.
 _server = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload(
-    ["pytest", "torch", "torch.distributed.tensor", "similis.distributed", "similis.nn"]
+    [
+        "pytest",
+        "torch",
+        "torch._dynamo",
+        "torch.distributed.tensor",
+        "similis.distributed",
+        "similis.nn",
+    ]
 )
 
 

@@ -2,6 +2,7 @@
 import cases
 import footprints
 import further
+import masks
 import mistakes
 import reaches
 import registrations
@@ -18,8 +19,10 @@ def main():
     cases.windows()
     cases.levels()
     cases.smoothing()
+    masks.main()
     further.main()
     registrations.main()
     cases.dtensors()
+    cases.compare_ranks()
     mistakes.main()
     footprints.main()
