@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import cases
+import dtensors
 import footprints
 import further
 import masks
@@ -22,7 +23,7 @@ def main():
     masks.main()
     further.main()
     registrations.main()
-    cases.dtensors()
+    dtensors.main()
     cases.compare_ranks()
     mistakes.main()
     footprints.main()

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sharded rows go in and come out, with gradients; DTensor's split is that of Slabs.even."""
+
+import torch.distributed as dist
+from cases import DEVICE, check, noise, own
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+
+import similis
+import similis.distributed as sd
+from similis.distributed import Slabs
+
+
+def main():
+    mesh = init_device_mesh(DEVICE.type, (dist.get_world_size(),))
+    slabs = Slabs.even(11, mesh)
+    fixed, moving = noise(1, 1, 11, 6, 7, seed=1), noise(1, 1, 11, 6, 7, seed=2).requires_grad_()
+    u = noise(1, 11, 6, 7, 3, seed=3, scale=0.1).requires_grad_()
+    moved = similis.sample(moving, displacement=u)
+    loss = similis.lncc_loss(fixed, moved, window_size=5)
+    loss.backward()
+    a, c = (distribute_tensor(each.detach(), mesh, [Shard(2)]) for each in (moving, fixed))
+    b = distribute_tensor(u.detach(), mesh, [Shard(1)])
+    a.requires_grad_(), b.requires_grad_()
+    result = sd.sample(a, slabs, displacement=b)
+    assert isinstance(result, DTensor) and result.placements == (Shard(2),)
+    assert result.shape == moved.shape
+    check(result.to_local(), own(moved, slabs), 0, "dtensor")
+    value = sd.lncc_loss(c, result, slabs, window_size=5)
+    assert not isinstance(value, DTensor)
+    check(value, loss, 1e-6, "dtensor")
+    value.backward()
+    check(b.grad.to_local(), own(u.grad, slabs, 1), 1e-6, "dtensor", "field")
+    check(a.grad.to_local(), own(moving.grad, slabs), 1e-6, "dtensor", "image")
+    det, folds = sd.jacobian_determinant(b, slabs)
+    whole, count = similis.jacobian_determinant(u)
+    assert isinstance(det, DTensor) and det.shape == whole.shape
+    for given, field in ((a, False), (b, True)):
+        smoothed = sd.smooth(given, 1.2, slabs, field=field)
+        assert isinstance(smoothed, DTensor) and smoothed.shape == given.shape
+        whole_image = similis.smooth(u if field else moving, 1.2, field=field)
+        check(smoothed.to_local(), own(whole_image, slabs, 1 if field else 2), 0, "dtensor")
+    check(det.to_local(), own(whole, slabs, 1), 0, "dtensor")
+    check(folds, count, 0, "dtensor")
+    try:
+        sd.mse(distribute_tensor(fixed, mesh, [Replicate()]), c, slabs)
+    except ValueError as error:
+        assert "mse: x is a DTensor with placements [Replicate()]" in str(error), error
+    else:
+        raise AssertionError("a replicated DTensor is taken")
