@@ -230,9 +230,10 @@ def test_torch_mutual_information_of_a_part():
     upstream = torch.tensor([[0.7, -1.3]], dtype=torch.float64)
     options = {"reduction": "per_channel", "num_bins": 16}
     (wanted,) = torch.autograd.grad(similis.mutual_information(x, y, **options), x, upstream)
-    ends = torch.stack([end(2) for each in (x, y) for end in (each.flatten(2).amin, each.flatten(2).amax)], -1)
+    planes = [each.detach().flatten(2) for each in (x, y)]
+    ends = torch.stack([end(2) for each in planes for end in (each.amin, each.amax)], -1)
     whole = sum(
-        similis.histogram(x[:, :, each], y[:, :, each], num_bins=16, limits=ends.detach())
+        similis.histogram(x[:, :, each], y[:, :, each], num_bins=16, limits=ends)
         for each in (slice(0, 4), slice(4, 9))
     )
     part = x[:, :, 4:].detach().requires_grad_()

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import similis.distributed as sd
 from similis.distributed import Slabs, transport
 
-DEPTH, WIDTH = 48, 64
+DEPTH, WIDTH = 48, 48
 PLANE = WIDTH * WIDTH
 IMAGE_BYTES = 4 * DEPTH * PLANE
 ROW = 4 * PLANE  # bytes of a row of an image; a field has three times as many
