@@ -19,7 +19,7 @@ import torch
 
 from similis.distributed import failure, monitor
 
-REPETITIONS = 4
+REPETITIONS = 3
 
 
 class Busy:

@@ -42,6 +42,12 @@ def main():
             check_measure(name, options, shape=SHAPE, masks=(mask,), holes=True)
         without_weights(name, mask, options)
         integers(k, name, mask, options)
+    if ranks == 3:
+        reductions_and_maps()
+    refusals()
+
+
+def reductions_and_maps():
     for name, reduction in (("mse", "sum"), ("mae", "per_image"), ("psnr", "per_channel")):
         check_measure(name, {"reduction": reduction}, shape=SHAPE, masks=("mask",))
         for dtype in (torch.float64, torch.float16):
@@ -50,7 +56,6 @@ def main():
     for name in ("ssim", "lncc"):
         check_measure(name, both, shape=SHAPE, masks=("mask",))
         check_measure(name, both, shape=SHAPE, masks=("valid_mask",))
-    refusals()
 
 
 def shapes_and_dtypes(k, name, mask, options):
