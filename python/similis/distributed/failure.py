@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import weakref
 from collections.abc import Iterator
 from typing import Any, Optional
 
@@ -72,10 +73,16 @@ def init(timeout: float = 60, backend: Optional[str] = None) -> None:
     dist.init_process_group(backend, timeout=datetime.timedelta(seconds=float(timeout)))
 
 
+_known_backends: weakref.WeakKeyDictionary[Any, dict[str, str]] = weakref.WeakKeyDictionary()
+
+
 def _backends(group: Any) -> dict[str, str]:
-    """The backend of each device that the group sends from."""
-    pairs = (each.split(":") for each in dist.get_backend_config(group).split(","))
-    return {device: backend for device, backend in pairs}
+    """The backend of each device that the group sends from; each message asks for them often."""
+    known = _known_backends.get(group)
+    if known is None:
+        pairs = (each.split(":") for each in dist.get_backend_config(group).split(","))
+        known = _known_backends[group] = {device: backend for device, backend in pairs}
+    return known
 
 
 def uses_nccl(group: Any) -> bool:

@@ -14,6 +14,8 @@ from .transport import gathered, sum_of_ranks
 
 _HIGHEST = 0.999  # share of the values above the least that [0, 1] holds
 _TISSUE = 0.1  # intensity from which on a voxel counts for the noise
+_DIGIT = 4  # bits of a whole number that all ranks count at a time
+_COUNTED = 1 << 22  # whole numbers that are in one operation
 
 
 def least_of_ranks(slabs: Slabs, value: float) -> float:
@@ -31,20 +33,26 @@ def _value(order: int) -> float:
     return float(torch.tensor(bits, dtype=torch.int64).to(torch.int32).view(torch.float32))
 
 
-def _count(slabs: Slabs, condition: Tensor) -> int:
-    return int(sum_of_ranks(slabs, condition.sum().reshape(1).cpu()))
+def _count(slabs: Slabs, values: Tensor) -> int:
+    """How many values all ranks have."""
+    return int(sum_of_ranks(slabs, torch.tensor([values.numel()], device="cpu")))
 
 
-def _nth(slabs: Slabs, order: Tensor, before: int) -> int:
-    """The least of all ranks' whole numbers that has more than `before` of them up to it."""
-    low, high = -(1 << 31), 1 << 31
-    while low < high:
-        middle = (low + high) // 2
-        if _count(slabs, order <= middle) > before:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+def _nth(slabs: Slabs, order: Tensor, before: int) -> tuple[int, int]:
+    """The least of all ranks' whole numbers that has more than `before` of them up to it, and how many
+    are up to it."""
+    low, below, at = -(1 << 31), 0, 0
+    for shift in range(32 - _DIGIT, -1, -_DIGIT):
+        counts = torch.zeros(1 << _DIGIT, dtype=torch.int64, device="cpu")
+        for part in order.split(_COUNTED):
+            digits = (part - low) >> shift
+            digits = digits[(digits >= 0) & (digits < 1 << _DIGIT)]
+            counts += torch.bincount(digits, minlength=1 << _DIGIT).cpu()
+        sums = sum_of_ranks(slabs, counts).cumsum(0) + below
+        digit = int((sums > before).nonzero()[0])
+        at, below = int(sums[digit]), int(sums[digit - 1]) if digit else below
+        low += digit << shift
+    return low, at
 
 
 def in_0_to_1(name: str, values: Tensor, slabs: Slabs) -> Tensor:
@@ -54,14 +62,14 @@ def in_0_to_1(name: str, values: Tensor, slabs: Slabs) -> Tensor:
         channel = values[:, c].float()
         least = least_of_ranks(slabs, float(channel.min()) if channel.numel() else math.inf)
         order = _order(channel[channel > least])
-        above = _count(slabs, torch.ones_like(order))
+        above = _count(slabs, order)
         if above == 0:
             raise ValueError(f"register: {name} is {least} everywhere")
         place = _HIGHEST * (above - 1)
         before = int(place)
-        low = _nth(slabs, order, before)
+        low, upto = _nth(slabs, order, before)
         value = following = _value(low)
-        if _count(slabs, order <= low) == before + 1 and before + 1 < above:
+        if upto == before + 1 < above:
             larger = order[order > low]
             own = float(larger.min()) if larger.numel() else math.inf
             following = _value(int(least_of_ranks(slabs, own)))
@@ -84,7 +92,7 @@ def noise_of(values: Tensor, slabs: Slabs) -> float:
             along = [sigma if a == axis else 0.0 for a in range(rank)]
             differences = fields.smooth(differences, along, slabs) - differences
         order = _order(differences.abs().clamp(max=1)[channel >= _TISSUE])
-        count = _count(slabs, torch.ones_like(order))
+        count = _count(slabs, order)
         if count > 0:
-            squares += (_value(_nth(slabs, order, count // 2)) / (median * gain)) ** 2
+            squares += (_value(_nth(slabs, order, count // 2)[0]) / (median * gain)) ** 2
     return math.sqrt(squares / values.shape[1])
