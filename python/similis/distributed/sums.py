@@ -58,8 +58,8 @@ class _PixelErrors(torch.autograd.Function):
         ctx.save_for_backward(x, y, mask)
         sums = x.new_zeros(x.shape[:2], dtype=torch.float64)
         measure = measures.parse(f"{operation} reduction=sum")
-        for at, *plane in _planes(x, y, mask):
-            run_measure(measure, *plane, None, None, sums[at], None, None)
+        for at, of_x, of_y, weights in _planes(x, y, mask):
+            run_measure(measure, of_x, of_y, weights, None, None, sums[at], None, None)
         return sums
 
     @staticmethod
@@ -71,12 +71,10 @@ class _PixelErrors(torch.autograd.Function):
         ]
         measure = measures.parse(f"{ctx.operation} reduction=sum")
         upstream = upstream.contiguous()
-        for at, *plane in _planes(x, y, mask):
+        for at, of_x, of_y, weights in _planes(x, y, mask):
             n, c = at
-            of_x, of_y = (
-                None if each is None else each[n : n + 1, c : c + 1] for each in gradients
-            )
-            run_measure(measure, *plane, None, upstream[at], None, of_x, of_y)
+            by = [None if each is None else each[n : n + 1, c : c + 1] for each in gradients]
+            run_measure(measure, of_x, of_y, weights, None, upstream[at], None, *by)
         return *gradients, None, None
 
 
