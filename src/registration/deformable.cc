@@ -87,9 +87,14 @@ DeformableSettings deformable_settings(const RegisterOptions& options, const Gri
   const bool is_mi = std::all_of(options.metrics.begin(), options.metrics.end(),
       [](const MetricTerm& term) { return term.metric == RegisterMetric::mi; });
   const double fluid = is_mi ? 4 : options.stages.back() == RegisterStage::symmetric ? 2.5 : 3;
+  // Labels have no noise, and mutual information is smoothed more already.
+  const bool compares_intensities =
+      std::any_of(options.metrics.begin(), options.metrics.end(), [](const MetricTerm& term) {
+        return term.metric != RegisterMetric::mi && term.metric != RegisterMetric::dice;
+      });
   DeformableSettings result{.fluid = options.fluid.value_or(fluid),
       .elastic = options.elastic.value_or(0.25),
-      .follows_noise = !options.fluid && !is_mi,
+      .follows_noise = !options.fluid && compares_intensities,
       .levels = options.levels,
       .iterations = options.iterations};
   if (result.levels.empty()) {
