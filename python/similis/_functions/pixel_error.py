@@ -45,7 +45,7 @@ def mse(
         mask: weights of the pixels, finite and not negative, shaped as x with N and C left out or 1
             where they are the same for all: the mean is Σ mask·error / Σ mask. A pixel of weight 0
             may hold anything, NaN included, and has gradient 0. Where the weights add up to 0 the
-            mean is NaN, with gradient 0. On a GPU a mask is refused.
+            mean is NaN, with gradient 0.
         channel_axis: as of ssim().
 
     Returns: f32, or f64 for f64 images; a scalar, [N] or [N,C]; differentiable by x and y.

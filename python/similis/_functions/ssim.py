@@ -227,8 +227,7 @@ def ms_ssim(
             "floor": it is left out (torchmetrics); "piq": one is repeated at the top and left.
         mask: weights of the pixels, shaped as ssim()'s. Each level halves them as it halves the
             images, and weighs its map by them. A channel whose weights add up to 0 at some level is
-            NaN (a loss 0), with gradient 0; means and sums over channels leave it out. On a GPU a
-            mask is refused.
+            NaN (a loss 0), with gradient 0; means and sums over channels leave it out.
         channel_axis: as of ssim().
 
     Returns: f32, or f64 for f64 images; a scalar, [N] or [N,C]; differentiable as ssim() is.
