@@ -70,6 +70,19 @@ template <int rank, Outside padding> struct AxesOfCells {
       : of{Row(plan, chunk, axes)...}, is_plain((of[axes].is_plain() && ...)) {}
 };
 
+/// Loads a vector of displacements along each axis, whose components lie side by side, and fetches
+/// those of the next chunk ahead.
+template <int rank, class V> HWY_INLINE void load_field(const float* from, V (&w)[3]) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (int line = 0; line < rank; ++line) hwy::Prefetch(from + rank * kChunk + line * lanes);
+  if constexpr (rank == 3) {
+    hn::LoadInterleaved3(d, from, w[0], w[1], w[2]);
+  } else {
+    hn::LoadInterleaved2(d, from, w[0], w[1]);
+  }
+}
+
 /// place_in_slots() where axes are plain, or any.
 template <int rank, Outside padding, bool is_plain>
 void place_along(const AxesOfCells<rank, padding>& axes, const Plan& plan, const Chunk& chunk,
@@ -95,15 +108,7 @@ void place_along(const AxesOfCells<rank, padding>& axes, const Plan& plan, const
     const std::int64_t i = std::min(slot, end - lanes);
     V w[3] = {hn::Zero(d), hn::Zero(d), hn::Zero(d)}, fraction[3], slope[3];
     hn::Vec<decltype(di)> voxel[3];
-    if (field != nullptr) {
-      const float* const from = field + rank * i;
-      for (int line = 0; line < rank; ++line) hwy::Prefetch(from + rank * kChunk + line * lanes);
-      if constexpr (rank == 3) {
-        hn::LoadInterleaved3(d, from, w[0], w[1], w[2]);
-      } else {
-        hn::LoadInterleaved2(d, from, w[0], w[1]);
-      }
-    }
+    if (field != nullptr) load_field<rank>(field + rank * i, w);
     for (int a = 0; a < rank; ++a) {
       const CellsInF32 placed = axes.of[a].template place<is_plain>(i, a, w);
       fraction[a] = placed.fraction;

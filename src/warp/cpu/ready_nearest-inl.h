@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "src/warp/cpu/ready_cells-inl.h"
 
@@ -63,15 +62,7 @@ template <int rank, Outside padding> class NearestInSlots {
     for (std::int64_t slot = 0; slot < count; slot += lanes) {
       const std::int64_t i = std::min(slot, count - lanes);
       V w[3] = {hn::Zero(d), hn::Zero(d), hn::Zero(d)};
-      if (field != nullptr) {
-        const float* const from = field + rank * i;
-        for (int line = 0; line < rank; ++line) hwy::Prefetch(from + rank * kChunk + line * lanes);
-        if constexpr (rank == 3) {
-          hn::LoadInterleaved3(d, from, w[0], w[1], w[2]);
-        } else {
-          hn::LoadInterleaved2(d, from, w[0], w[1]);
-        }
-      }
+      if (field != nullptr) load_field<rank>(field + rank * i, w);
       VI voxel[3], doubt = hn::Zero(di), outside = hn::Zero(di);
       for (int a = 0; a < rank; ++a) {
         voxel[a] = axes.of[a].template nearest<is_plain>(i, a, w, &doubt);
