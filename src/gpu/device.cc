@@ -2,10 +2,6 @@
 // The one place that knows which kinds of GPU this build holds code for.
 #include "src/gpu/device.h"
 
-#include <fmt/core.h>
-
-#include <cstring>
-
 #include "similis/error.hpp"
 #include "src/gpu/cuda/device_functions.h"
 #include "src/gpu/vulkan/device_functions.h"
@@ -85,24 +81,13 @@ std::string describe(DeviceKind kind) {
 
 std::string examine(DeviceKind kind) {
   const DeviceFunctions* const functions = device_functions(kind);
-  if (functions == nullptr || functions->examine == nullptr || functions->count() == 0)
-    return describe(kind);
+  if (functions == nullptr || functions->count() == 0) return describe(kind);
   std::string text = functions->examine(0);
   for (int index = 1; index < functions->count(); ++index) text += "; " + functions->examine(index);
   return text;
 }
 
-std::string examine(Device device) {
-  const DeviceFunctions& functions = required(device);
-  if (functions.examine != nullptr) return functions.examine(device.index);
-  // Of "cuda:0 is …, cuda:1 is …" the part that begins with this device's name.
-  const std::string all = functions.describe();
-  const auto place = [&](int index) {
-    return all.find(fmt::format("{}:{} is ", name(device.kind), index));
-  };
-  const std::size_t first = place(device.index), next = place(device.index + 1);
-  return all.substr(first, next == all.npos ? next : next - std::strlen(", ") - first);
-}
+std::string examine(Device device) { return required(device).examine(device.index); }
 
 void copy_to_cpu(void* to, const TensorView& from, std::size_t bytes, void* queue) {
   to_cpu(to, from.handle, offset_bytes(from), bytes, from.device, queue);

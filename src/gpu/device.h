@@ -35,8 +35,8 @@ struct DeviceFunctions {
       Device device) = nullptr;
   void (*copy_part_from_cpu)(void* to, std::size_t to_offset, const void* from, std::size_t bytes,
       Device device) = nullptr;
-  /// Says what describe() says of one GPU, and what was found out by running it. Null: no more.
-  std::string (*examine)(int index) = nullptr;
+  /// Says what describe() says of one GPU, and what was found out by running it, if anything was.
+  std::string (*examine)(int index);
   /// True if there is a device of this number. Null: those below count().
   bool (*exists)(int index) = nullptr;
   /// Number of the device whose queue it is. Null where queues do not choose the device.

@@ -33,6 +33,20 @@ std::string driver_reason() {
 #endif
 }
 
+std::string describe_device(int index) {
+#if defined(__HIPCC__)
+  hipDeviceProp_t properties;
+#else
+  cudaDeviceProp properties;
+#endif
+  check(SIMILIS_GPU(GetDeviceProperties)(&properties, index), "gpu: a device cannot be asked");
+  std::ostringstream text;
+  text << "cuda:" << index << " is " << properties.name << " (compute capability "
+       << properties.major << '.' << properties.minor << ", " << properties.multiProcessorCount
+       << " multiprocessors, " << (properties.totalGlobalMem >> 20) << " MiB)";
+  return text.str();
+}
+
 std::string describe_devices() {
   int count = 0;
   const Status status = SIMILIS_GPU(GetDeviceCount)(&count);
@@ -42,20 +56,9 @@ std::string describe_devices() {
     return "no GPU can be used: " + (reason.empty() ? SIMILIS_GPU(GetErrorString)(status) : reason);
   }
   if (count == 0) return "the driver names no GPU";
-  std::ostringstream text;
-  for (int index = 0; index < count; ++index) {
-#if defined(__HIPCC__)
-    hipDeviceProp_t properties;
-#else
-    cudaDeviceProp properties;
-#endif
-    check(SIMILIS_GPU(GetDeviceProperties)(&properties, index), "gpu: a device cannot be asked");
-    text << (index == 0 ? "" : ", ") << "cuda:" << index << " is " << properties.name
-         << " (compute capability " << properties.major << '.' << properties.minor << ", "
-         << properties.multiProcessorCount << " multiprocessors, "
-         << (properties.totalGlobalMem >> 20) << " MiB)";
-  }
-  return text.str();
+  std::string text = describe_device(0);
+  for (int index = 1; index < count; ++index) text += ", " + describe_device(index);
+  return text;
 }
 
 #if defined(__HIPCC__)
@@ -169,7 +172,8 @@ const DeviceFunctions& cuda_functions() {
       .allocate = allocate,
       .release = release,
       .copy_to_cpu = copy_device_to_cpu,
-      .copy_from_cpu = copy_device_from_cpu};
+      .copy_from_cpu = copy_device_from_cpu,
+      .examine = describe_device};
   return functions;
 }
 
