@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Most of the time that a source takes to compile goes to the headers that it includes. The presets
 # of sanitizers, which compile everything once and are seldom built again, compile several
-# sources as one; scripts/batches.py chooses those that do not get in each other's way.
-set(SIMILIS_BATCH_SIZE 1 CACHE STRING "Sources that are compiled as one; 1 compiles each alone")
+# sources as one, and .ci/run asks for that by the environment on a fresh machine; scripts/batches.py
+# chooses sources that do not get in each other's way.
+set(size 1)
+if(DEFINED ENV{SIMILIS_BATCH_SIZE})
+  set(size $ENV{SIMILIS_BATCH_SIZE})
+endif()
+set(SIMILIS_BATCH_SIZE ${size} CACHE STRING "Sources that are compiled as one; 1 compiles each alone")
 if(SIMILIS_BATCH_SIZE GREATER 1)
   # GCC takes a source that another file includes for a header, where unnamed namespaces are a fault.
   target_compile_options(similis_flags INTERFACE

@@ -10,6 +10,7 @@ that fails counts as one failure.
 import argparse
 import collections
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -39,7 +40,8 @@ def built(preset, folder, jobs):
         return False
     if subprocess.run(build).returncode == 0:
         return True
-    if "SIMILIS_BATCH_SIZE" not in described(preset)["cacheVariables"]:
+    if not ("SIMILIS_BATCH_SIZE" in described(preset)["cacheVariables"]
+            or "SIMILIS_BATCH_SIZE" in os.environ):
         return False
     # scripts/batches.py goes by names, and may put two sources together that do not go together.
     print(f"== {preset}: the build failed with several sources compiled as one; "
