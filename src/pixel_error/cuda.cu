@@ -6,83 +6,39 @@
 // divided by, are added up with the errors; in a launch before them if there are gradients, which
 // every block then divides by the sum of the blocks' weights.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
 
+#include "src/core/tensor/dispatch.h"
 #include "src/core/tensor/memory.h"
-#include "src/gpu/cuda/block_sum_of.h"
 #include "src/gpu/cuda/blocks.h"
-#include "src/gpu/cuda/half.h"
-#include "src/gpu/cuda/upstream.h"
-#include "src/gpu/cuda/view.h"
+#include "src/pixel_error/errors.cuh"
 #include "src/pixel_error/pixel_error.h"
-#include "src/pixel_error/walk.cuh"
+#include "src/pixel_error/weighted.cuh"
 
 namespace similis::pixel_error_internal {
 namespace {
 
-constexpr int kThreads = 256;
 constexpr std::int64_t kPixelsOfBlock = 16 * kThreads;
 constexpr std::int64_t kMostSlots = 1024;
-
-struct Work {
-  Walk walk;
-  bool is_dense;  // the pixels of a result lie side by side, from multiples of 16 bytes on
-  const void *x, *y;
-  void *x_gradient, *y_gradient;  // null if not wanted
-  gpu::Upstream upstream;
-  Error error;
-  double divisor;
-  std::int64_t slots;  // number of blocks that share a result
-  double* sums;        // [result][slot]; null if not wanted
-};
-
-// An element as a double.
-template <class T> __device__ __forceinline__ double number(T element) {
-  if constexpr (std::is_same_v<T, double>) {
-    return element;
-  } else {
-    return static_cast<double>(gpu::to_float(element));
-  }
-}
-
-// Writes a number, rounded as store() does.
-template <class T> __device__ __forceinline__ void write(double number, T* to) {
-  if constexpr (std::is_same_v<T, F16> || std::is_same_v<T, BF16>) {
-    *to = gpu::rounded<T>(static_cast<float>(number));
-  } else {
-    store(number, to);
-  }
-}
-
-struct PixelError {
-  double error, slope;  // and its derivative by x
-};
-__device__ __forceinline__ PixelError error_of(Error error, double difference) {
-  if (error == Error::squared) return {difference * difference, 2 * difference};
-  return {fabs(difference), difference > 0 ? 1.0 : difference < 0 ? -1.0 : 0.0};
-}
 
 // Adds the errors of a thread's part of pixels that lie side by side, and writes their gradients.
 template <class T>
 __device__ double add_dense(
     const Work& work, const Walk::Axis& start, double scale, std::int64_t slot) {
   constexpr int kAtOnce = 16 / static_cast<int>(sizeof(T)), kTogether = 2;  // loads under way
-  struct alignas(16) Pack {
-    T of[kAtOnce];
-  };
-  const auto* const x = reinterpret_cast<const Pack*>(static_cast<const T*>(work.x) + start.x);
-  const auto* const y = reinterpret_cast<const Pack*>(static_cast<const T*>(work.y) + start.y);
+  using Pixels = Pack<T, kAtOnce>;
+  const auto* const x = reinterpret_cast<const Pixels*>(static_cast<const T*>(work.x) + start.x);
+  const auto* const y = reinterpret_cast<const Pixels*>(static_cast<const T*>(work.y) + start.y);
   auto* const x_gradient =
-      reinterpret_cast<Pack*>(static_cast<T*>(work.x_gradient) + start.x_gradient);
+      reinterpret_cast<Pixels*>(static_cast<T*>(work.x_gradient) + start.x_gradient);
   auto* const y_gradient =
-      reinterpret_cast<Pack*>(static_cast<T*>(work.y_gradient) + start.y_gradient);
+      reinterpret_cast<Pixels*>(static_cast<T*>(work.y_gradient) + start.y_gradient);
   const std::int64_t packs = work.walk.pixels / kAtOnce, step = work.slots * kThreads;
   double sum = 0;
-  const auto add = [&](const Pack& a, const Pack& b, std::int64_t i) {
-    Pack by_x = {}, by_y = {};
+  const auto add = [&](const Pixels& a, const Pixels& b, std::int64_t i) {
+    Pixels by_x = {}, by_y = {};
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
       const PixelError pixel = error_of(work.error, number(a.of[k]) - number(b.of[k]));
@@ -99,7 +55,7 @@ __device__ double add_dense(
   };
   std::int64_t i = slot * kThreads + threadIdx.x;
   for (; i + (kTogether - 1) * step < packs; i += kTogether * step) {
-    Pack a[kTogether], b[kTogether];
+    Pixels a[kTogether], b[kTogether];
 #pragma unroll
     for (int k = 0; k < kTogether; ++k) {
       a[k] = x[i + k * step];
@@ -155,156 +111,6 @@ template <class T> __global__ __launch_bounds__(kThreads) void errors_kernel(con
   }
 }
 
-// Returns the sum of what the blocks of a result have added up, to all threads.
-__device__ double sum_of_slots(const double* sums, std::int64_t result, std::int64_t slots) {
-  __shared__ double sum;
-  const double total =
-      gpu::block_sum_of<kThreads>(slots, [&](std::int64_t i) { return sums[result * slots + i]; });
-  if (threadIdx.x == 0) sum = total;
-  __syncthreads();
-  const double all = sum;
-  __syncthreads();
-  return all;
-}
-
-struct WeightedWork {
-  Work of;
-  const void* mask;
-  DType mask_dtype;
-  bool adds_weights, adds_errors;  // errors with their gradients
-  int across;  // threads that share a line, a power of two; the others take other lines
-  // Weights that each block adds up, [result][slot], which divide instead of of.divisor; null if
-  // nothing is divided by weights.
-  double* weights;
-};
-
-struct WeightedSums {
-  double errors = 0, weights = 0;
-};
-
-constexpr int kTogetherWeighted = 4;  // pixels of a thread whose loads are under way at once
-
-template <class T>
-__device__ __forceinline__ void load_as(const void* data, std::int64_t begin, std::int64_t stride,
-    const std::int64_t (&places)[kTogetherWeighted], T (&to)[kTogetherWeighted]) {
-#pragma unroll
-  for (int k = 0; k < kTogetherWeighted; ++k) {
-    to[k] = static_cast<const T*>(data)[begin + places[k] * stride];
-  }
-}
-template <class T>
-__device__ __forceinline__ void load_weights_as(const void* data, std::int64_t begin,
-    std::int64_t stride, const std::int64_t (&places)[kTogetherWeighted],
-    double (&weights)[kTogetherWeighted]) {
-  T loaded[kTogetherWeighted];
-  load_as(data, begin, stride, places, loaded);
-#pragma unroll
-  for (int k = 0; k < kTogetherWeighted; ++k) weights[k] = number(loaded[k]);
-}
-
-// Adds the weights of up to kTogetherWeighted pixels of a line, which begins at `start`, from place
-// `first` on and `across` apart, and their weighted errors, and writes the gradients of these.
-// Those beyond the line's end are the first again. The pixels' loads are under way before the
-// weights', whose dtype is a switch.
-template <class T>
-__device__ __forceinline__ void add_weighted(const WeightedWork& weighted, const Walk::Axis& start,
-    const Walk::Axis& line, double scale, std::int64_t first, WeightedSums& sums) {
-  const Work& work = weighted.of;
-  std::int64_t places[kTogetherWeighted];
-#pragma unroll
-  for (int k = 0; k < kTogetherWeighted; ++k) {
-    const std::int64_t place = first + k * weighted.across;
-    places[k] = place < line.extent ? place : first;
-  }
-  T x[kTogetherWeighted] = {}, y[kTogetherWeighted] = {};
-  if (weighted.adds_errors) {
-    load_as(work.x, start.x, line.x, places, x);
-    load_as(work.y, start.y, line.y, places, y);
-  }
-  double weights[kTogetherWeighted];
-  const auto load_weights = [&]<class M>(M) {
-    load_weights_as<M>(weighted.mask, start.mask, line.mask, places, weights);
-  };
-  switch (weighted.mask_dtype) {
-    case DType::u8: load_weights(std::uint8_t{}); break;
-    case DType::u16: load_weights(std::uint16_t{}); break;
-    case DType::f16: load_weights(F16{}); break;
-    case DType::bf16: load_weights(BF16{}); break;
-    case DType::f32: load_weights(float{}); break;
-    default: load_weights(double{}); break;
-  }
-#pragma unroll
-  for (int k = 0; k < kTogetherWeighted; ++k) {
-    if (first + k * weighted.across >= line.extent) break;
-    const double own = weights[k];
-    const double weight = own >= 0 ? own : static_cast<double>(NAN);  // it is no weight
-    sums.weights += weight;
-    if (!weighted.adds_errors) continue;
-    PixelError pixel = {};
-    if (own != 0) {  // else it may hold anything
-      pixel = error_of(work.error, number(x[k]) - number(y[k]));
-    }
-    sums.errors += weight * pixel.error;
-    if constexpr (!std::is_integral_v<T>) {
-      const double slope = weight * pixel.slope * scale;
-      if (work.x_gradient) {
-        write(slope,
-            static_cast<T*>(work.x_gradient) + start.x_gradient + places[k] * line.x_gradient);
-      }
-      if (work.y_gradient) {
-        write(-slope,
-            static_cast<T*>(work.y_gradient) + start.y_gradient + places[k] * line.y_gradient);
-      }
-    }
-  }
-}
-
-// A block takes several lines at once where these are short, and parts of them where they are long.
-template <class T>
-__global__ __launch_bounds__(kThreads) void weighted_errors_kernel(const WeightedWork weighted) {
-  const Work& work = weighted.of;
-  const Walk& walk = work.walk;
-  const Walk::Axis& line = walk.axes[walk.rank - 1];
-  const std::int64_t lines = walk.pixels / line.extent;
-  const int lines_at_once = kThreads / weighted.across;
-  const int own_line = static_cast<int>(threadIdx.x) / weighted.across;
-  const int own_place = static_cast<int>(threadIdx.x) % weighted.across;
-  const std::int64_t part = std::int64_t{kTogetherWeighted} * weighted.across;
-  const std::int64_t parts = (line.extent + part - 1) / part;
-  const std::int64_t units = (lines + lines_at_once - 1) / lines_at_once * parts;
-  for (std::int64_t block = blockIdx.x; block < walk.results * work.slots; block += gridDim.x) {
-    const std::int64_t result = block / work.slots, slot = block - result * work.slots;
-    double scale = 0;  // of gradients
-    if (work.x_gradient || work.y_gradient) {
-      const double divisor =
-          weighted.weights ? sum_of_slots(weighted.weights, result, work.slots) : work.divisor;
-      scale = divisor == 0 ? 0 : work.upstream.of(result) / divisor;
-    }
-    Walk::Axis start{};
-    walk.move(start, 0, walk.kept_axes - 1, result);
-    WeightedSums sums;
-    for (std::int64_t unit = slot; unit < units; unit += work.slots) {
-      const std::int64_t group = divided(unit, parts);
-      const std::int64_t index = group * lines_at_once + own_line;
-      const std::int64_t first = (unit - group * parts) * part + own_place;
-      if (index >= lines || first >= line.extent) continue;
-      Walk::Axis at = start;
-      walk.move(at, walk.kept_axes, walk.rank - 2, index);
-      add_weighted<T>(weighted, at, line, scale, first, sums);
-    }
-    if (weighted.adds_weights) {
-      const double total = gpu::block_sum<kThreads>(sums.weights);
-      if (threadIdx.x == 0) weighted.weights[block] = total;
-      __syncthreads();
-    }
-    if (weighted.adds_errors && work.sums) {
-      const double total = gpu::block_sum<kThreads>(sums.errors);
-      if (threadIdx.x == 0) work.sums[block] = total;
-      __syncthreads();
-    }
-  }
-}
-
 struct Values {
   const double* sums;  // [result][slot]
   std::int64_t results, slots;
@@ -351,6 +157,34 @@ bool is_dense(const Walk& walk, const PixelPass& pass) {
     }
   }
   return walk.rank - walk.kept_axes == 1;
+}
+
+// True if the pixels of each line lie side by side in all arrays, in whole packs from multiples of
+// 16 bytes on, or of a pack of the mask where that is less.
+bool has_packs(const Walk& walk, const PixelPass& pass) {
+  const std::int64_t count = is_floating_point(pass.x.dtype)
+                                 ? 16 / static_cast<std::int64_t>(size_bytes(pass.x.dtype))
+                                 : 4;
+  const auto begins = [&](const TensorView& view) {
+    const auto bytes = static_cast<std::uintptr_t>(count) * size_bytes(view.dtype);
+    return view.empty() ||
+           reinterpret_cast<std::uintptr_t>(view.data()) % std::min<std::uintptr_t>(bytes, 16) == 0;
+  };
+  if (!begins(pass.x) || !begins(pass.y) || !begins(pass.x_gradient) || !begins(pass.y_gradient) ||
+      !begins(pass.mask)) {
+    return false;
+  }
+  const bool has_x = !pass.x_gradient.empty(), has_y = !pass.y_gradient.empty();
+  for (int i = 0; i < walk.rank; ++i) {
+    const Walk::Axis& axis = walk.axes[i];
+    const std::int64_t strides[5] = {axis.x, axis.y, has_x ? axis.x_gradient : axis.x,
+        has_y ? axis.y_gradient : axis.x, axis.mask};
+    for (const std::int64_t stride : strides) {
+      const bool fits = i == walk.rank - 1 ? stride == 1 : stride % count == 0;
+      if (!fits) return false;
+    }
+  }
+  return walk.rank > walk.kept_axes && walk.axes[walk.rank - 1].extent % count == 0;
 }
 
 auto errors_kernel_of(DType dtype) {
@@ -427,13 +261,16 @@ class Call {
   std::int64_t blocks() const { return work_.walk.results * work_.slots; }
 
   void add_weighted(bool adds_weights, bool adds_errors) const {
-    const WeightedWork weighted{.of = work_,
+    WeightedWork weighted{.of = work_,
         .mask = pass_.mask.data(),
         .mask_dtype = pass_.mask.dtype,
         .adds_weights = adds_weights,
         .adds_errors = adds_errors,
+        .is_dense = has_packs(work_.walk, pass_),
         .across = threads_across(work_.walk.axes[work_.walk.rank - 1].extent),
-        .weights = weights_};
+        .weights = weights_,
+        .repeats = 1};
+    if (!adds_errors) weighted.repeats = weighted.of.walk.leave_out_repeats();
     gpu::launch(pass_.operation, exec_.queue.handle, gpu::blocks_of(blocks()), kThreads, 0,
         weighted_kernel_of(pass_.x.dtype), weighted);
   }

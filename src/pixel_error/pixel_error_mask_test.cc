@@ -35,7 +35,8 @@ struct Results {
 
 // On the chosen backend. Gradients of floats alone.
 Results computed(Error error, const TensorView& x, const TensorView& y,
-    const PixelErrorOptions& options, const TensorView& upstream = {}) {
+    const PixelErrorOptions& options, const TensorView& upstream = {},
+    Layout of_x_gradient = Layout::permuted) {
   const Extents shape = options.reduction == Reduction::per_channel
                             ? Extents{x.shape[0], x.shape[1]}
                         : options.reduction == Reduction::per_image ? Extents{x.shape[0]}
@@ -44,7 +45,7 @@ Results computed(Error error, const TensorView& x, const TensorView& y,
       .x_gradient = {},
       .y_gradient = {}};
   if (is_floating_point(x.dtype)) {
-    r.x_gradient = test::filled(x.shape, x.dtype, Layout::permuted, test::kUntouched);
+    r.x_gradient = test::filled(x.shape, x.dtype, of_x_gradient, test::kUntouched);
     r.y_gradient = test::filled(x.shape, x.dtype, Layout::dense, test::kUntouched);
   }
   into(error, x, y,
@@ -56,7 +57,8 @@ Results computed(Error error, const TensorView& x, const TensorView& y,
   return r;
 }
 
-void expect_reference(const TensorView& x, const TensorView& y, const TensorView& mask) {
+void expect_reference(const TensorView& x, const TensorView& y, const TensorView& mask,
+    Layout of_x_gradient = Layout::permuted) {
   for (const Reduction reduction : kReductions) {
     const PixelErrorOptions options{.reduction = reduction, .mask = mask};
     const Extents shape = reference_pixel_error(Error::squared, x, y, options).shape;
@@ -68,10 +70,10 @@ void expect_reference(const TensorView& x, const TensorView& y, const TensorView
       for (const test::Backend& backend : test::backends(test::Gpu::included)) {
         const test::ScopedBackend chosen(backend);
         SCOPED_TRACE(fmt::format("{} reduction {}", backend.name, static_cast<int>(reduction)));
-        const Results found = computed(error, x, y, options, upstream);
+        const Results found = computed(error, x, y, options, upstream, of_x_gradient);
         EXPECT_LT(test::relative_l2(to_doubles(found.value), expected.value), 1e-13);
         if (found.x_gradient.empty()) continue;
-        const double bound = x.dtype == DType::f16 ? 1e-3 : 1e-6;
+        const double bound = x.dtype == DType::f16 ? 1e-3 : x.dtype == DType::bf16 ? 8e-3 : 1e-6;
         EXPECT_LT(test::relative_l2(to_doubles(found.x_gradient), expected.x_gradient), bound);
         EXPECT_LT(test::relative_l2(to_doubles(found.y_gradient), expected.y_gradient), bound);
         EXPECT_TRUE(test::only_elements_written(found.x_gradient));
@@ -111,6 +113,28 @@ TEST(PixelErrorMask, MatchesTheReferenceOfImagesOfAnyTypeAndRank) {
           test::noise(shape, dtype, Layout::dense, 2, range),
           test::make(shape, DType::f32, Layout::dense,
               [](std::int64_t i) { return 0.25 + test::uniform(9, i); }));
+    }
+  }
+}
+
+// A GPU takes several at once if all arrays let it.
+TEST(PixelErrorMask, MatchesTheReferenceOfPixelsThatLieSideBySide) {
+  for (const Extents& shape :
+      {Extents{2, 3, 16, 40}, Extents{1, 2, 130, 96}, Extents{2, 2, 9, 11}}) {
+    const Extents plane = {shape[2], shape[3]};
+    for (const DType dtype : {DType::u8, DType::bf16, DType::f16, DType::f32, DType::f64}) {
+      const double range = dtype == DType::u8 ? 256 : 1;
+      const Tensor x = test::noise(shape, dtype, Layout::dense, 1, range);
+      const Tensor y = test::noise(shape, dtype, Layout::dense, 2, range);
+      for (const DType of_mask : {DType::u8, DType::f16, DType::f32, DType::f64}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", shape, name(dtype), name(of_mask)));
+        expect_reference(x, y, weights(plane, of_mask, Layout::dense), Layout::dense);
+      }
+      SCOPED_TRACE(fmt::format("{} {}", shape, name(dtype)));
+      expect_reference(x, y, weights(plane, DType::f32, Layout::offset), Layout::dense);
+      expect_reference(x, y, weights(shape, DType::f32, Layout::dense), Layout::offset);
+      const Tensor offset = test::noise(shape, dtype, Layout::offset, 1, range);
+      expect_reference(offset, y, weights(plane, DType::f32, Layout::dense), Layout::dense);
     }
   }
 }

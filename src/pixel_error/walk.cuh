@@ -36,6 +36,19 @@ struct Walk {
     }
   }
 
+  /// Leaves out the axes of a result's pixels along which the mask repeats itself, but for the last
+  /// one, and returns how often.
+  double leave_out_repeats() {
+    std::int64_t repeats = 1;
+    for (int i = kept_axes; i < rank - 1; ++i) {
+      if (axes[i].mask != 0) continue;
+      repeats *= axes[i].extent;
+      axes[i].extent = 1;
+    }
+    pixels /= repeats;
+    return static_cast<double>(repeats);
+  }
+
   /// Moves `at` by the index-th place along the axes from `first` to `last`. The index that is left
   /// along the outermost axis needs no division: if all pixels lie in one line, nothing is divided.
   __device__ void move(Axis& at, int first, int last, std::int64_t index) const {
