@@ -27,7 +27,8 @@ from __future__ import annotations
 from .binding import BINDING
 from .fields import exponentiate, invert, jacobian_determinant
 from .information_parts import information_of_part
-from .measures import evaluate, is_plain, largest, psnr
+from .measures import evaluate, is_plain, largest
+from .psnr import psnr
 from .smooth import smooth
 from .transforms import is_deterministic, labels, transform
 

@@ -10,8 +10,6 @@ forward mode and derivatives of gradients are computed by decomposition into tor
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
@@ -66,6 +64,40 @@ def _shape_if_plain(x: Any, y: Any) -> Optional[torch.Size]:
     ):
         return shape
     return None
+
+
+def _mask_if_plain(mask: Tensor, x: Tensor) -> Optional[Tensor]:
+    """The mask as _checked_mask() would return it, if it is nothing but memory, else None."""
+    if not are_memory((mask,)):
+        return None
+    if mask.dtype is torch.bool:
+        mask = mask.view(torch.uint8)
+    is_right = mask.dtype in DTYPES and mask.get_device() == x.get_device()
+    return mask if is_right and not mask.requires_grad else None
+
+
+# Images' shape, and their masks, in the fast path.
+Plain = tuple[torch.Size, Optional[Tensor], Optional[Tensor]]
+
+
+def if_plain(
+    x: Any, y: Any, mask: Optional[Tensor], valid_mask: Optional[Tensor]
+) -> Optional[Plain]:
+    """What the fast path needs, or None for images or masks that have to be checked in full."""
+    shape = _shape_if_plain(x, y)
+    if shape is None:
+        return None
+    if mask is not None and (mask := _mask_if_plain(mask, x)) is None:
+        return None
+    if valid_mask is not None and (valid_mask := _mask_if_plain(valid_mask, x)) is None:
+        return None
+    return shape, mask, valid_mask
+
+
+def is_usual_shape(shape: torch.Size) -> bool:
+    """is_usual() of plain images, in less time."""
+    rank = len(shape)
+    return rank < 2 or rank > 4 or (rank == 4 and shape[3] != 3 and shape[3] != 4)
 
 
 class _Plan(NamedTuple):
@@ -287,18 +319,14 @@ def evaluate(
         one_pass: compute gradients of a mean together with the mean if an image asks for one.
         usual_only: return None for images that are not is_usual().
     """
-    shape = _shape_if_plain(x, y) if mask is None and valid_mask is None else None
-    plain = shape is not None
-    if usual_only:
-        if shape is None:
-            if not is_usual(x):
-                return None
-        else:  # is_usual() in less time
-            rank = len(shape)
-            if 1 < rank < 4 or (rank == 4 and (shape[3] == 3 or shape[3] == 4)):
-                return None
+    found = if_plain(x, y, mask, valid_mask)
+    plain = found is not None
+    if usual_only and not (is_usual(x) if found is None else is_usual_shape(found[0])):
+        return None
     is_compiling = not plain and torch.compiler.is_compiling()
-    if not plain:
+    if found is not None:
+        _, mask, valid_mask = found
+    else:
         x, y = _checked(operation, names, x, y)
         mask = _checked_mask(operation, "mask", mask, x)
         valid_mask = _checked_mask(operation, "valid_mask", valid_mask, x)
@@ -348,48 +376,3 @@ def largest(image: Tensor) -> float:
         return float(image.numpy().max())
     except RuntimeError:  # there is no NumPy
         return image.amax().item()
-
-
-_remembered_text = functools.lru_cache(64, typed=True)(measures.psnr_error_text)
-
-
-def _psnr_error_text(data_range: Optional[float], reduction: str) -> str:
-    """The same options are checked once, but for torch.compile, which ignores caches with a warning."""
-    if not torch.compiler.is_compiling():
-        try:
-            return _remembered_text(data_range, reduction)
-        except TypeError:  # one of them is a list, or is refused, as it is again below
-            pass
-    return measures.psnr_error_text(data_range, reduction)
-
-
-def psnr(
-    data_range: Optional[float],
-    reduction: str,
-    x: Any,
-    y: Any,
-    mask: Optional[Tensor] = None,
-    usual_only: bool = False,
-) -> Optional[Tensor]:
-    """PSNR from the MSE in f64; differentiable as the MSE is. usual_only: as of evaluate()."""
-    text = _psnr_error_text(data_range, reduction)
-    try:
-        error = evaluate("psnr", f"{text} in_float64=1", x, y, mask, usual_only=usual_only)
-    except ValueError as refusal:  # the library knows only the error inside
-        raise ValueError(str(refusal).replace("mse: ", "psnr: ", 1)) from None
-    if error is None:
-        return None
-    value_range = float(data_range or measures.DATA_RANGES.get(DTYPES[x.dtype], 1.0))
-    of_range = 20 * math.log10(value_range)
-    if mask is None:  # two operators, forward and backward; 10·log10(range²/error) takes four
-        decibels = torch.rsub(torch.log10(error), of_range, alpha=10)
-    else:  # an error of no pixels is NaN, and its gradient is to be 0
-        exists = ~error.isnan()
-        known = torch.where(exists, error, 1.0)
-        decibels = torch.rsub(torch.log10(known), of_range, alpha=10)
-        decibels = torch.where(exists, decibels, torch.nan)
-    if x.numel() >= range_warning.LOOK_FROM and x.is_cpu and is_plain(x, y):
-        if range_warning.psnr_wants_look(x.numel(), DTYPES[x.dtype]):
-            lowest = decibels.detach() if decibels.dim() == 0 else decibels.detach().amin()
-            range_warning.look_at_psnr(lowest.item(), value_range)
-    return decibels if x.dtype == torch.float64 else decibels.float()

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PSNR of torch's tensors: the logarithm of the library's mean squared error.
+
+A training step of plain images has one autograd.Function, as that of mse() has. Where somebody
+looks between autograd and the library, torch's operators take the logarithm of evaluate()'s error.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from .._library import measures, range_warning
+from . import decomposition
+from .binding import DTYPES, scale
+from .measure_operators import compute_gradient, compute_value
+from .measures import evaluate, if_plain, is_plain, is_usual_shape
+from .tensors import is_memory, is_transformed, nobody_looks
+
+_SLOPE = -10 / math.log(10)  # of the decibels by the error, times the error
+
+
+def _decibels(error: Tensor, of_range: float, has_mask: bool) -> Tensor:
+    """The PSNR of errors in f64. of_range: 20·log10(data_range)."""
+    if not has_mask:  # two operators, forward and backward; 10·log10(range²/error) takes four
+        return torch.rsub(torch.log10(error), of_range, alpha=10)
+    exists = ~error.isnan()  # an error of no pixels is NaN, and its gradient is to be 0
+    known = torch.where(exists, error, 1.0)
+    decibels = torch.rsub(torch.log10(known), of_range, alpha=10)
+    return torch.where(exists, decibels, torch.nan)
+
+
+class _Psnr(torch.autograd.Function):
+    """PSNR of plain images, with gradients to those that ask for one.
+
+    The gradients of a mean in f32 and f64 are computed ahead, and backward multiplies them by the
+    slope of the decibels, as _Evaluation in measures.py does with the upstream gradient. All others
+    are computed in the backward pass.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, y: Tensor, mask: Optional[Tensor], text: str, of_range: float
+    ) -> Tensor:
+        ctx.gradients = None
+        of_x, of_y = ctx.needs_input_grad[:2]
+        ctx.is_ahead = x.dtype != torch.float16 and measures.is_scalar(text)
+        if ctx.is_ahead:
+            error, *ctx.gradients = compute_gradient(
+                x, y, mask, None, None, True, of_x, of_y, text
+            )
+        else:
+            error = compute_value(x, y, mask, None, text)
+        ctx.save_for_backward(x, y, mask, error)
+        ctx.text, ctx.of_range = text, of_range
+        decibels = torch.rsub(torch.log10(error), of_range, alpha=10)
+        return decibels if x.dtype == torch.float64 else decibels.float()
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
+        x, y, mask, error = ctx.saved_tensors  # raises if they have changed or been freed
+        of_x, of_y = ctx.needs_input_grad[:2]
+        if torch.is_grad_enabled():
+            gradients = _differentiable_gradients(ctx, x, y, mask, upstream)
+        else:
+            factor = torch.div(upstream, error).mul_(_SLOPE)
+            if mask is not None:
+                factor.masked_fill_(error.isnan(), 0.0)
+            gradients, ctx.gradients = ctx.gradients, None
+            if gradients is None:
+                by_error = None if ctx.is_ahead else factor
+                gradients = compute_gradient(
+                    x, y, mask, None, by_error, False, of_x, of_y, ctx.text
+                )
+            if ctx.is_ahead:
+                for each in gradients:
+                    scale(each, factor)
+        return gradients[0] if of_x else None, gradients[-1] if of_y else None, None, None, None
+
+
+def _differentiable_gradients(
+    ctx: Any, x: Tensor, y: Tensor, mask: Optional[Tensor], upstream: Tensor
+) -> Any:
+    """The gradients of the decomposition, which can be differentiated again."""
+    measure = measures.parse(ctx.text)
+    error = decomposition.evaluate(x, y, mask, None, measure, in_float32=True)
+    value = _decibels(error, ctx.of_range, mask is not None).to(upstream.dtype)
+    wanted = ctx.needs_input_grad[:2]
+    variables = [image for image, of in zip((x, y), wanted) if of]
+    return torch.autograd.grad(value, variables, upstream, create_graph=True)
+
+
+# Function.apply() calls this, after a search for leftovers of transforms that takes 1.5 µs.
+_apply_plainly: Any = super(torch.autograd.Function, _Psnr).apply
+
+
+def _texts(data_range: Optional[float], reduction: str) -> tuple[str, str]:
+    """The measure, and its error in f64."""
+    of_error = f"{measures.psnr_error_text(data_range, reduction)} in_float64=1"
+    return measures.text("psnr", 0, data_range=data_range, reduction=reduction), of_error
+
+
+_remembered_texts = functools.lru_cache(64, typed=True)(_texts)
+
+
+def _texts_once(data_range: Optional[float], reduction: str) -> tuple[str, str]:
+    """The same options are checked once, but for torch.compile, which ignores caches with a warning."""
+    if not torch.compiler.is_compiling():
+        try:
+            return _remembered_texts(data_range, reduction)
+        except TypeError:  # one of them is a list, or is refused, as it is again below
+            pass
+    return _texts(data_range, reduction)
+
+
+def psnr(
+    data_range: Optional[float],
+    reduction: str,
+    x: Any,
+    y: Any,
+    mask: Optional[Tensor] = None,
+    usual_only: bool = False,
+) -> Optional[Tensor]:
+    """PSNR from the MSE in f64; differentiable as the MSE is. usual_only: as of evaluate()."""
+    text, of_error = _texts_once(data_range, reduction)
+    found = if_plain(x, y, mask, None)
+    if found is not None:
+        if usual_only and not is_usual_shape(found[0]):
+            return None
+        if is_transformed():
+            found = None
+    dtype = getattr(x, "dtype", None)
+    value_range = float(data_range or measures.DATA_RANGES.get(DTYPES.get(dtype, ""), 1.0))
+    of_range = 20 * math.log10(value_range)
+    try:
+        if found is None:
+            error = evaluate("psnr", of_error, x, y, mask, usual_only=usual_only)
+            if error is None:
+                return None
+            decibels = _decibels(error, of_range, mask is not None)
+            decibels = decibels if x.dtype == torch.float64 else decibels.float()
+        elif torch.is_grad_enabled() and (x.requires_grad or y.requires_grad):
+            decibels = _apply_plainly(x, y, found[1], of_error, of_range)
+        else:
+            decibels = compute_value(x, y, found[1], None, text)
+    except ValueError as refusal:  # the library knows only the error inside
+        raise ValueError(str(refusal).replace("mse: ", "psnr: ", 1)) from None
+    if x.numel() >= range_warning.LOOK_FROM and x.is_cpu and is_plain(x, y):
+        if range_warning.psnr_wants_look(x.numel(), DTYPES[x.dtype]):
+            lowest = decibels.detach() if decibels.dim() == 0 else decibels.detach().amin()
+            range_warning.look_at_psnr(lowest.item(), value_range)
+    return decibels
