@@ -358,6 +358,7 @@ template <class Operation> class SlidingWindow {
     const std::int64_t first = std::max(pixel - axis.radius(), centres.first);
     const std::int64_t last = std::min(pixel + axis.radius() + 1, centres.last);
     Transposed result{first, {}};
+    result.taps.reserve(all.size());
     for (std::int64_t centre = first; centre < last; ++centre) {
       result.taps.push_back(
           static_cast<T>(all[static_cast<std::size_t>(centre - pixel + axis.radius())]));
@@ -390,6 +391,11 @@ template <class Operation> class SlidingWindow {
     while (*next < tile_.y.last) {
       const Interval y{*next, std::min(*next + kBatchRows, tile_.y.last)};
       if (end < std::min(y.last + axis_y_.radius(), centres_.y.last)) return;
+      edge_.clear();
+      const bool is_edge = !is_inside(y.first) || !is_inside(y.last - 1);
+      for (std::int64_t row = y.first; is_edge && row < y.last; ++row) {
+        edge_.push_back(transposed(axis_y_, centres_.y, row));
+      }
       for (std::size_t j = 0; j < operation_.derivatives(); ++j) transpose_down(y, j);
       transpose_across(z, y);
       *next = y.last;
@@ -402,30 +408,29 @@ template <class Operation> class SlidingWindow {
     const std::size_t count = length(size(centres_.x));
     const std::int64_t left = centres_.x.first - (tile_.x.first - axis_x_.radius());
     T* const out = derivatives_down_.row(0, j) + kBatch * length(left);
-    if (is_inside(y.first) && is_inside(y.last - 1)) {
+    if (edge_.empty()) {
       const auto row = [&](std::int64_t centre) { return derivative_rows_.row(centre, j); };
       average_down(y.first - axis_y_.radius(), row, count, out);
     } else {
-      transpose_edge(y, j, out);
+      transpose_edge(j, out);
     }
     const std::int64_t right = size(tile_.x) + 2 * axis_x_.radius() - left - size(centres_.x);
     std::fill_n(out + kBatch * count, kBatch * length(right), T(0));
   }
 
-  // Rows of which some are seen by fewer windows, or more than once: one by one.
-  void transpose_edge(Interval y, std::size_t j, T* out) {
+  void transpose_edge(std::size_t j, T* out) {
     const std::size_t count = length(size(centres_.x));
-    for (std::int64_t row = y.first; row < y.last; ++row) {
-      const Transposed along_y = transposed(axis_y_, centres_.y, row);
-      for (std::size_t k = 0; k < along_y.taps.size(); ++k) {
-        inputs_[k] = derivative_rows_.row(along_y.first_centre + static_cast<std::int64_t>(k), j);
+    T* sums[kBatch] = {};
+    for (std::size_t b = 0; b < edge_.size(); ++b) {
+      const auto& [first, taps] = edge_[b];
+      for (std::size_t k = 0; k < taps.size(); ++k) {
+        inputs_[k] = derivative_rows_.row(first + static_cast<std::int64_t>(k), j);
       }
-      weighted_sum(along_y.taps, inputs_.data(), count, edge_rows_.row(row - y.first, 0));
+      sums[b] = edge_rows_.row(static_cast<std::int64_t>(b), 0);
+      weighted_sum(taps, inputs_.data(), count, sums[b]);
     }
     for (std::size_t i = 0; i < count; ++i) {
-      for (std::int64_t b = 0; b < size(y); ++b) {
-        out[kBatch * i + length(b)] = edge_rows_.row(b, 0)[i];
-      }
+      for (std::size_t b = 0; b < edge_.size(); ++b) out[kBatch * i + b] = sums[b][i];
     }
   }
 
@@ -484,6 +489,9 @@ template <class Operation> class SlidingWindow {
   std::vector<T*> derivatives_;
   std::vector<const T*> transposed_of_row_;
   std::vector<FoldingColumn> folding_columns_;
+  // Of each row of a batch along y, if some are seen by fewer windows or more than once, else
+  // empty.
+  std::vector<Transposed> edge_;
 };
 
 }  // namespace similis::window_internal::HWY_NAMESPACE
