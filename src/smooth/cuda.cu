@@ -11,6 +11,7 @@
 //
 // cuda_direct.cu takes f64 and radii above kMostRadius.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -27,8 +28,11 @@ namespace {
 
 constexpr int kWidth = 96;    // elements of a row that a block takes: whole voxels, and runs
 constexpr int kColumns = 96;  // elements that a block of depth_kernel takes: whole vectors
-constexpr int kRingPitch = kWidth + 3;            // runs of rows then begin at different banks
-constexpr int kKnownRadius = 9, kKnownParts = 3;  // of registration's gradients, σ = 3
+constexpr int kRingPitch = kWidth + 3;  // runs of rows then begin at different banks
+// Radii that the compiler knows, of registration's gradients: σ = 3, and up to 4 where images are
+// noisy. Lines of smooth_field() with a radius up to 2 less have taps of 0 beyond their own.
+constexpr int kKnownRadius = 9, kWideRadius = 12, kKnownParts = 3;
+constexpr int kMostAdded = 2;
 
 struct Shape {
   int channels, depth, height, width, components;  // width in voxels
@@ -289,8 +293,9 @@ __global__ __launch_bounds__(kColumns) void depth_kernel(const SIMILIS_GRID_CONS
   }
 }
 
-Line line_of(const std::vector<double>& taps) {
-  Line line{.radius = static_cast<int>(taps.size()) - 1, .taps = {}, .tails = {}};
+// radius: at least that of the taps, which are 0 beyond it.
+Line line_of(const std::vector<double>& taps, int radius) {
+  Line line{.radius = radius, .taps = {}, .tails = {}};
   const std::vector<double> tails = tails_of(taps);
   for (std::size_t k = 0; k < taps.size(); ++k) {
     line.taps[k] = static_cast<float>(taps[k]);
@@ -311,30 +316,52 @@ int stripe_of(std::int64_t extent, std::int64_t blocks, Device device) {
   return static_cast<int>((rows + kRun - 1) / kRun * kRun);
 }
 
+// The radii of the lines along z, y and x.
+using Radii = std::array<int, 3>;
+
+Radii own_radii(const SmoothPass& pass) {
+  return {radius_of(pass.taps[0]), radius_of(pass.taps[1]), radius_of(pass.taps[2])};
+}
+
+// Those of a field's lines: one known radius where that adds few taps.
+Radii field_radii(const SmoothPass& pass) {
+  const Radii own = own_radii(pass);
+  const auto [least, most] = std::minmax_element(own.begin(), own.end());
+  for (const int known : {kKnownRadius, kWideRadius}) {
+    if (*most <= known && *least >= known - kMostAdded) return {known, known, known};
+  }
+  return own;
+}
+
 using PlaneKernel = void (*)(PlanePass);
-PlaneKernel planes_of(DType from, bool is_known) {
+PlaneKernel planes_of(DType from, const Radii& radii, int components) {
+  const bool is_known = radii[1] == radii[2] && components == kKnownParts;
   switch (from) {
     case DType::f16: return plane_kernel<F16, 0>;
     case DType::bf16: return plane_kernel<BF16, 0>;
-    default: return is_known ? plane_kernel<float, kKnownRadius> : plane_kernel<float, 0>;
+    default:
+      if (is_known && radii[2] == kKnownRadius) return plane_kernel<float, kKnownRadius>;
+      if (is_known && radii[2] == kWideRadius) return plane_kernel<float, kWideRadius>;
+      return plane_kernel<float, 0>;
   }
 }
 
 using DepthKernel = void (*)(DepthPass);
-DepthKernel depth_of(bool finds_largest, bool is_known) {
-  if (is_known) {
+DepthKernel depth_of(bool finds_largest, int radius) {
+  if (radius == kKnownRadius) {
     return finds_largest ? depth_kernel<true, kKnownRadius> : depth_kernel<false, kKnownRadius>;
   }
-  return finds_largest ? depth_kernel<true, 0> : depth_kernel<false, 0>;
+  if (!finds_largest) return depth_kernel<false, 0>;
+  return radius == kWideRadius ? depth_kernel<true, kWideRadius> : depth_kernel<true, 0>;
 }
 
-void launch_planes(
-    const SmoothPass& pass, const TensorView& to, const Gate& gate, const Execution& exec) {
+void launch_planes(const SmoothPass& pass, const Radii& radii, const TensorView& to,
+    const Gate& gate, const Execution& exec) {
   PlanePass p{.from = Elements(pass.x),
       .to = Elements(to),
       .shape = Shape(pass.x.shape),
-      .x = line_of(pass.taps[2]),
-      .y = line_of(pass.taps[1]),
+      .x = line_of(pass.taps[2], radii[2]),
+      .y = line_of(pass.taps[1], radii[1]),
       .outside = outside_of(pass)};
   const int voxels = kWidth / p.shape.components;
   p.tiles = (p.shape.width + voxels - 1) / voxels;
@@ -349,18 +376,15 @@ void launch_planes(
   const std::size_t bytes =
       sizeof(float) * static_cast<std::size_t>(kRun * (p.tile_pitch + p.ring_blocks * kRingPitch));
   gpu::launch("smooth", exec.queue.handle, static_cast<unsigned>(planes * p.tiles * p.stripes),
-      kWidth, bytes,
-      planes_of(pass.x.dtype, p.x.radius == kKnownRadius && p.y.radius == kKnownRadius &&
-                                  p.shape.components == kKnownParts),
-      p);
+      kWidth, bytes, planes_of(pass.x.dtype, radii, p.shape.components), p);
 }
 
-void launch_depth(
-    const SmoothPass& pass, const TensorView& from, const Gate& gate, const Execution& exec) {
+void launch_depth(const SmoothPass& pass, const Radii& radii, const TensorView& from,
+    const Gate& gate, const Execution& exec) {
   DepthPass p{.from = Elements(from),
       .to = Elements(pass.output),
       .shape = Shape(pass.x.shape),
-      .z = line_of(pass.taps[0]),
+      .z = line_of(pass.taps[0], radii[0]),
       .outside = outside_of(pass)};
   p.plane = std::int64_t{p.shape.height} * p.shape.width * p.shape.components;
   p.tiles = (p.plane + kColumns - 1) / kColumns;
@@ -372,7 +396,7 @@ void launch_depth(
   const std::size_t bytes =
       sizeof(float) * static_cast<std::size_t>(p.ring_blocks * kRun * kColumns);
   gpu::launch("smooth", exec.queue.handle, static_cast<unsigned>(images * p.tiles * p.stripes),
-      kColumns, bytes, depth_of(gate.largest != nullptr, p.z.radius == kKnownRadius), p);
+      kColumns, bytes, depth_of(gate.largest != nullptr, p.z.radius), p);
 }
 
 // Dense memory with the axes of the pass.
@@ -387,13 +411,15 @@ void smooth_field(const TensorView& field, const TensorView& work, const SmoothO
   const SmoothPass pass = smooth_pass(field, {.output = field}, options);
   Gate without_largest = gate;
   without_largest.largest = nullptr;
-  launch_planes(pass, as_x(work, pass), without_largest, exec);
-  launch_depth(pass, as_x(work, pass), gate, exec);
+  const Radii radii = field_radii(pass);
+  launch_planes(pass, radii, as_x(work, pass), without_largest, exec);
+  launch_depth(pass, radii, as_x(work, pass), gate, exec);
 }
 
 void smooth_cuda(const SmoothPass& pass, const Execution& exec) {
   const gpu::Current current(pass.x.device);
-  const int z = radius_of(pass.taps[0]), y = radius_of(pass.taps[1]), x = radius_of(pass.taps[2]);
+  const Radii radii = own_radii(pass);
+  const auto [z, y, x] = radii;
   constexpr std::int64_t kMostVoxels = std::int64_t{1} << 30;  // of an axis
   const Extents& shape = pass.x.shape;
   const bool is_wide =
@@ -403,12 +429,12 @@ void smooth_cuda(const SmoothPass& pass, const Execution& exec) {
   }
   // In a plane blocks read what others write, unless there is work between.
   const bool is_apart = pass.x.handle != pass.output.handle;
-  if (z == 0 && is_apart) return launch_planes(pass, pass.output, {}, exec);
+  if (z == 0 && is_apart) return launch_planes(pass, radii, pass.output, {}, exec);
   if (x == 0 && y == 0 && is_apart && pass.x.dtype == DType::f32)
-    return launch_depth(pass, pass.x, {}, exec);
+    return launch_depth(pass, radii, pass.x, {}, exec);
   const Tensor work = allocate(shape, DType::f32, pass.x.device, exec);
-  launch_planes(pass, as_x(work, pass), {}, exec);
-  launch_depth(pass, as_x(work, pass), {}, exec);
+  launch_planes(pass, radii, as_x(work, pass), {}, exec);
+  launch_depth(pass, radii, as_x(work, pass), {}, exec);
 }
 
 }  // namespace similis::smooth_internal

@@ -290,11 +290,12 @@ TEST(RegistrationCuda, FusedIterationsFollowTheCpus) {
     bool has_masks;
     double step, min_jacobian;
     int iterations;
+    double fluid = 3;  // 3.6: a radius between those that the compiler knows
   };
-  // The last one folds without its guard.
+  // The one before the last folds without its guard.
   const Setting settings_of[] = {{{37, 33, 41}, 5, false, 0.5, 0.1, 12},
       {{37, 33, 41}, 3, true, 0.5, 0.1, 4}, {{35, 12, 9}, 7, false, 1, 0.1, 4},
-      {{30, 26, 28}, 5, false, 1, 0.75, 8}};
+      {{30, 26, 28}, 5, false, 1, 0.75, 8}, {{37, 33, 41}, 5, false, 0.5, 0.1, 6, 3.6}};
   for (const Setting& setting : settings_of) {
     SCOPED_TRACE(setting.window_size + 100 * setting.iterations);
     const Grid grid = grid_of(3, setting.size, {3, 3.1, 3.2}),
@@ -318,6 +319,7 @@ TEST(RegistrationCuda, FusedIterationsFollowTheCpus) {
             {.metric = RegisterMetric::ncc, .weight = 1.2}},
         .iterations = {setting.iterations},
         .levels = {1},
+        .fluid = setting.fluid,
         .step = setting.step,
         .min_jacobian = setting.min_jacobian,
         .tolerance = 0};
