@@ -29,17 +29,17 @@ Grid grid_of(const Box& box, const Grid& grid) {
   return result;
 }
 
-TensorView part_of(const Tensor& u, const Box& box, int rank) {
-  TensorView view = u;
+}  // namespace
+
+TensorView part_of(const Tensor& field, const Box& box, int rank) {
+  TensorView view = field;
   for (int a = 0; a < rank; ++a) {
     const auto axis = static_cast<std::size_t>(a);
     view.shape[rank - a] = box.size[axis];
-    view.offset += box.first[axis] * u.strides[rank - a];
+    view.offset += box.first[axis] * field.strides[rank - a];
   }
   return view;
 }
-
-}  // namespace
 
 void smooth_about(const Grid& grid, const Box& bad, const Tensor& u, double bound,
     const Tensor& field, const Execution& exec) {

@@ -22,6 +22,9 @@ struct Guarded {
 /// How often a repair is tried.
 constexpr int kRepairs = 20;
 
+/// The view of a field in a box.
+TensorView part_of(const Tensor& field, const Box& box, int rank);
+
 /// Smooths `field` about the voxels of the box `bad` where u is below the bound.
 void smooth_about(const Grid& grid, const Box& bad, const Tensor& u, double bound,
     const Tensor& field, const Execution& exec);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "similis/fields.hpp"
+#include "similis/smooth.hpp"
 #include "similis/warp.hpp"
 #include "src/core/backend.h"
 #include "src/core/require.h"
@@ -148,23 +149,23 @@ Tensor inverse_of(const Grid& grid, const Tensor& u, const Tensor& memory, const
   return result;
 }
 
-// The box about the places that w, on the CPU, moves the voxels of a box to.
-Box moved_box(const Grid& grid, const Tensor& w, const Box& box) {
+// The box about the places that w moves the voxels of a box to. Only these are copied to the CPU: a
+// whole field on a GPU takes longer than an iteration.
+Box moved_box(const Grid& grid, const Tensor& w, const Box& box, const Execution& exec) {
+  // A smoothing that weighs no neighbour makes the box dense.
+  const Tensor part =
+      on_cpu(smooth(part_of(w, box, grid.rank), {.sigma = 0.0, .field = true}, exec), exec);
   Point least{}, most{};
-  bool is_first = true;
-  for (std::int64_t z = box.first[2]; z < box.first[2] + box.size[2]; ++z) {
-    for (std::int64_t y = box.first[1]; y < box.first[1] + box.size[1]; ++y) {
-      for (std::int64_t x = box.first[0]; x < box.first[0] + box.size[0]; ++x) {
-        const std::int64_t voxel = (z * grid.size[1] + y) * grid.size[0] + x;
-        const Point own = {static_cast<double>(x), static_cast<double>(y), static_cast<double>(z)};
-        for (std::size_t a = 0; a < static_cast<std::size_t>(grid.rank); ++a) {
-          const auto by = static_cast<double>(
-              w.elements<float>()[voxel * grid.rank + static_cast<std::int64_t>(a)]);
-          least[a] = is_first ? own[a] + by : std::min(least[a], own[a] + by);
-          most[a] = is_first ? own[a] + by : std::max(most[a], own[a] + by);
-        }
-        is_first = false;
-      }
+  const std::int64_t voxels = part.shape.count() / grid.rank;
+  for (std::int64_t i = 0; i < voxels; ++i) {
+    const std::int64_t at[3] = {
+        i % box.size[0], i / box.size[0] % box.size[1], i / box.size[0] / box.size[1]};
+    for (std::size_t a = 0; a < static_cast<std::size_t>(grid.rank); ++a) {
+      const auto by =
+          static_cast<double>(part.elements<float>()[i * grid.rank + static_cast<std::int64_t>(a)]);
+      const double place = static_cast<double>(box.first[a] + at[a]) + by;
+      least[a] = i == 0 ? place : std::min(least[a], place);
+      most[a] = i == 0 ? place : std::max(most[a], place);
     }
   }
   Box result;
@@ -201,9 +202,8 @@ Tensor set_displacement(
       guard_or_shorten(grid, w, kLeastOfInverse, exec);
       return w;
     }
-    const Tensor there = on_cpu(w, exec);
     for (const Box& spot : spots) {
-      const Box box = moved_box(grid, there, spot);
+      const Box box = moved_box(grid, w, spot, exec);
       for (int k = 0; k < 1 << i; ++k) smooth_within(grid, box, u, exec);
     }
   }
