@@ -242,6 +242,23 @@ TEST_F(LnccCuda, FiltersLeaveNoSeam) {
   }
 }
 
+// One volume and the gradient to one image, which an H100's or H200's places cut into long chunks
+// and a short one: the windows under all three sizes, the gradient under 11 taps.
+TEST_F(LnccCuda, FiltersLeaveNoSeamBetweenChunksOfTwoLengths) {
+  const Pair pair =
+      lncc_internal::textured({1, 1, 90, 70, 101}, DType::f32, Layout::dense, Layout::dense, 1);
+  for (const int size : {7, 9, 11}) {
+    const LnccOptions options{.window_size = size, .window = WindowShape::gaussian};
+    const Reference expected = on_cpu(pair, {}, options);
+    const Reference actual = computed(pair.x, pair.y, {}, options, true, false);
+    EXPECT_NEAR(actual.value[0], expected.value[0], 1e-6);
+    EXPECT_LE(test::relative_l2(actual.x_gradient, expected.x_gradient), 1e-6);
+    for (int run = 0; run < 20; ++run) {
+      expect_same_bits(computed(pair.x, pair.y, {}, options, true, false), actual);
+    }
+  }
+}
+
 // A pixel that is NaN reaches the windows that see it and no other.
 TEST_F(LnccCuda, ANaNStaysInItsWindowsUnderFilters) {
   const Extents shape = {1, 1, 24, 24, 40};

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "src/core/tensor/memory.h"
+#include "src/lncc/cuda/filter_chunks.h"
 #include "src/lncc/cuda/parts.h"
 #include "src/lncc/cuda/tiles.h"
 
@@ -274,20 +275,28 @@ class FastPath {
         part.window_tiles =
             window_tiles(part.centres, part.volumes, is_free ? 0 : tiles.threads_across);
         part.window_tiles.chunks = is_free
-                                       ? ChunkGrid(kept.planes, part.window_tiles.chunk_planes, {})
-                                             .within(kept.planes, true)
+                                       ? free_chunks(part.window_tiles, kept.planes, window_room_)
                                        : of_windows.within(kept.planes, form_ == Form::filter);
       }
       if (images_ > 0) {
         part.gradient_tiles = gradient_tiles(part.pixels, part.volumes);
         const Range& planes = part.pixels.planes;
-        part.gradient_tiles.chunks =
-            is_free ? ChunkGrid(planes, part.gradient_tiles.chunk_planes, {}).within(planes, true)
-                    : of_gradient.within(planes, true);
+        part.gradient_tiles.chunks = is_free
+                                         ? free_chunks(part.gradient_tiles, planes, gradient_room_)
+                                         : of_gradient.within(planes, true);
       }
       slots_ = std::max(slots_, part.first_slot + part.slots());
       parts_.push_back(part);
     }
+  }
+
+  // Returns the chunks of planes whose bits need not be those of another form.
+  Chunks free_chunks(const Tiles& tiles, const Range& planes, const Room& room) const {
+    if (form_ == Form::filter) {
+      const int places = room.threads / tiles.threads() * room.multiprocessors;
+      return filter_chunks(tiles, planes, 2 * g_.radius[0], places);
+    }
+    return ChunkGrid(planes, tiles.chunk_planes, {}).within(planes, true);
   }
 
   void launch(const Part& part) const {
