@@ -4,8 +4,8 @@
 
     scripts/batches.py ROOT PREFIX SIZE SOURCE…
 
-ROOT is the folder that sources are included from. PREFIX-0.cc, PREFIX-1.cc, … get up to SIZE sources
-each. They are printed, one a line, followed by the sources that are compiled alone: those of vector
+ROOT is the folder that sources are included from. PREFIX-0.cc, PREFIX-1.cc, … (.cu, if their sources
+are) get up to SIZE sources each. They are printed, one a line, followed by the sources that are compiled alone: those of vector
 code, which include themselves, and those that found no company.
 
 Two sources share a file if neither mentions a name that is private to the other, nor does a header
@@ -127,7 +127,7 @@ def main():
     pathlib.Path(prefix).parent.mkdir(parents=True, exist_ok=True)
     for number, batch in enumerate(batch for batch in batches if len(batch) > 1):
         text = "".join(f'#include "{each.path.relative_to(root)}"\n' for each in batch)
-        file = pathlib.Path(f"{prefix}-{number}.cc")
+        file = pathlib.Path(f"{prefix}-{number}{batch[0].path.suffix}")
         if not file.exists() or file.read_text() != text:
             file.write_text(text)
         print(file)

@@ -102,7 +102,9 @@ install_list() {
     "$base" -m venv .venv
   fi
   echo "Installing Python packages into .venv:" $(sed '/^#/d' "$list")
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement "$list" &&
+  # Python compiles what it imports; all of these packages would take a minute.
+  .venv/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
+    --requirement "$list" &&
     cp "$list" ".venv/$1.txt"
 }
 

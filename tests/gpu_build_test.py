@@ -6,12 +6,14 @@ are spilled to memory. What each takes is printed.
     tests/gpu_build_test.py [--update] [--built FOLDER] SOURCE nvcc -c SOURCE …
 
 The source is not compiled again if its object in the build folder FOLDER is up to date and
-scripts/keep_registers.py has kept beside it what ptxas said of compute capability 9.0.
+scripts/keep_registers.py has kept beside it what ptxas said of compute capability 9.0. An object of
+several sources is held to the budgets of all of them.
 
 The budgets stand in tests/gpu_kernels.json, beside the release of nvcc that they were found with;
 another release's figures are printed and not compared. --update writes what this run found.
 """
 
+import collections
 import json
 import pathlib
 import re
@@ -33,18 +35,28 @@ def compiled(command):
 
 
 def kept(folder, source):
-    """What ptxas said when the build in the folder compiled the source; None if that is not known."""
+    """What ptxas said when the build in the folder compiled the source, alone or together with others,
+    and these sources; None if that is not known."""
     folder = pathlib.Path(folder)
-    name = f"CMakeFiles/similis_gpu_objects.dir/{source}.o"
-    words = folder / f"{name}.ptxas"
-    if not words.exists():
-        return None
-    listed = subprocess.run(["ninja", "-C", folder, "-t", "deps", name], capture_output=True, text=True)
-    read = [folder / line.strip() for line in listed.stdout.splitlines() if line.startswith("    ")]
-    made = words.stat().st_mtime
-    is_current = read and all(file.exists() and file.stat().st_mtime <= made for file in read)
-    text = words.read_text()
-    return text if is_current and KERNEL.search(text) else None
+    compiled_as = {source: [source]}
+    for file in folder.glob("batches/gpu-*.cu"):  # by scripts/batches.py
+        together = re.findall('#include "(.*)"', file.read_text())
+        if source in together:
+            compiled_as[file.relative_to(folder)] = together
+    for file, sources in compiled_as.items():
+        name = f"CMakeFiles/similis_gpu_objects.dir/{file}.o"
+        words = folder / f"{name}.ptxas"
+        if not words.exists():
+            continue
+        listed = subprocess.run(
+            ["ninja", "-C", folder, "-t", "deps", name], capture_output=True, text=True)
+        read = [folder / line.strip() for line in listed.stdout.splitlines() if line.startswith("    ")]
+        made = words.stat().st_mtime
+        text = words.read_text()
+        if read and all(each.exists() and each.stat().st_mtime <= made for each in read):
+            if KERNEL.search(text):
+                return text, sources
+    return None
 
 
 def release(nvcc):
@@ -62,51 +74,59 @@ def short(mangled):
 
 
 def figures(words):
-    """{kernel: [registers, spilled bytes]}"""
-    found, kernel, spilled = {}, None, 0
+    """{kernel: [[registers, spilled bytes] of each source that has a kernel of this name]}"""
+    found, kernel, spilled = collections.defaultdict(list), None, 0
     for line in words.splitlines():
         if match := KERNEL.search(line):
             kernel, spilled = short(match.group(1)), 0
         elif match := SPILLS.search(line):
             spilled = int(match.group(1)) + int(match.group(2))
         elif kernel and (match := REGISTERS.search(line)):
-            found[kernel] = [int(match.group(1)), spilled]
+            found[kernel].append([int(match.group(1)), spilled])
             kernel = None
     return found
 
 
-def over_budget(found, budget):
-    for kernel, taken in found.items():
-        if kernel not in budget:
+def over_budget(found, budgets):
+    """What is wrong with the figures, where each source has its budgets, {kernel: [registers, bytes]}.
+    Kernels of one name are compared in the order of what they take."""
+    for kernel, figures_of_all in found.items():
+        allowed = sorted((each[kernel] for each in budgets if kernel in each), reverse=True)
+        if len(allowed) < len(figures_of_all):
             yield f"{kernel}: has no budget"
-        elif any(mine > allowed for mine, allowed in zip(taken, budget[kernel])):
-            yield (f"{kernel}: takes {taken[0]} registers and spills {taken[1]} bytes; its budget is "
-                   f"{budget[kernel][0]} and {budget[kernel][1]}")
+        for taken, most in zip(sorted(figures_of_all, reverse=True), allowed):
+            if any(mine > theirs for mine, theirs in zip(taken, most)):
+                yield (f"{kernel}: takes {taken[0]} registers and spills {taken[1]} bytes; its budget "
+                       f"is {most[0]} and {most[1]}")
 
 
 def main():
     arguments = sys.argv[1:]
     updates = arguments[0] == "--update"
     arguments = arguments[1:] if updates else arguments
-    words = None
+    known = None
     if arguments[0] == "--built":
-        words = kept(arguments[1], arguments[2])
+        known = kept(arguments[1], arguments[2])
         arguments = arguments[2:]
     source, *command = arguments
-    found = figures(words or compiled(command))
-    for kernel, (registers, spilled) in sorted(found.items()):
-        print(f"{kernel}: {registers} registers, {spilled} bytes spilled")
+    if updates and known and len(known[1]) > 1:  # which kernel is whose is not said
+        known = None
+    words, sources = known or (compiled(command), [source])
+    found = figures(words)
+    for kernel, taken in sorted(found.items()):
+        for registers, spilled in taken:
+            print(f"{kernel}: {registers} registers, {spilled} bytes spilled")
     budgets = json.loads(BUDGETS.read_text()) if BUDGETS.exists() else {}
     version = release(command[0])
     if updates:
         budgets["nvcc"] = version
-        budgets[source] = dict(sorted(found.items()))
+        budgets[source] = {kernel: max(taken) for kernel, taken in sorted(found.items())}
         BUDGETS.write_text(json.dumps(budgets, indent=1, sort_keys=True) + "\n")
         return 0
     if budgets.get("nvcc") != version:
         print(f"{BUDGETS.name} is of nvcc {budgets.get('nvcc')}; this is {version}: not compared")
         return 0
-    wrong = list(over_budget(found, budgets.get(source, {})))
+    wrong = list(over_budget(found, [budgets.get(each, {}) for each in sources]))
     print("\n".join(wrong))
     return 1 if wrong else 0
 
