@@ -38,9 +38,23 @@ constexpr double kSoftness = 0.35;
 // intensities' range, one voxel for each kOneVoxel, up to one. Coarser levels have less noise, as
 // their images are smoothed.
 constexpr double kQuiet = 0.01, kOneVoxel = 0.02;
-double fluid_by_noise(const Image& fixed, const Image& moving, const Execution& exec) {
-  const double noise = std::hypot(noise_of(fixed, exec), noise_of(moving, exec)) / std::sqrt(2.0);
-  return std::clamp((noise - kQuiet) / kOneVoxel, 0.0, 1.0);
+double fluid_by_noise(double noise) { return std::clamp((noise - kQuiet) / kOneVoxel, 0.0, 1.0); }
+
+// The damping of Gauss-Newton steps, which follow noise sooner than others do: those of images whose
+// noise is 3 % are hardly other steps than the gradient's.
+constexpr double kDamping = 1, kUndamped = 0.0075;
+double damping_by_noise(double noise) {
+  return kDamping * std::pow(std::max(noise / kUndamped, 1.0), 4);
+}
+
+// Whether the last level takes Gauss-Newton steps: those of the greedy stage in volumes with a
+// mask, by LNCC, whose curvature they take.
+bool takes_curvature(
+    RegisterStage stage, const StageImages& images, const RegisterOptions& options) {
+  const bool has_mask = !images.fixed.mask.empty() || !images.moving.mask.empty();
+  return stage == RegisterStage::deformable && images.fixed.grid.rank == 3 && has_mask &&
+         std::any_of(options.metrics.begin(), options.metrics.end(),
+             [](const MetricTerm& term) { return term.metric == RegisterMetric::lncc; });
 }
 
 }  // namespace
@@ -131,8 +145,12 @@ DeformableResult run_deformable(RegisterStage stage, const StageImages& whole, c
   const auto make_level = is_symmetric ? symmetric_level : greedy_level;
   const auto settle = is_symmetric ? guard_exponentials : guard_or_shorten;
   DeformableSettings settings = deformable_settings(options, fixed.grid);
-  const bool asks_for_noise = settings.follows_noise && settings.levels.back() == 1;
-  const double by_noise = asks_for_noise ? fluid_by_noise(fixed, whole.moving, exec) : 0;
+  const bool is_damped = takes_curvature(stage, whole, options);
+  const bool asks_for_noise = (settings.follows_noise || is_damped) && settings.levels.back() == 1;
+  const double noise =
+      asks_for_noise
+          ? std::hypot(noise_of(fixed, exec), noise_of(whole.moving, exec)) / std::sqrt(2.0)
+          : 0;
   DeformableResult result{.report = {.stage = stage}};
   const double spacing = fixed.grid.smallest_spacing();
   Grid before = fixed.grid;
@@ -158,7 +176,10 @@ DeformableResult run_deformable(RegisterStage stage, const StageImages& whole, c
       settle(grid, field, options.min_jacobian, exec);
     }
     before = grid;
-    if (shrink == 1) settings.fluid += by_noise;
+    if (shrink == 1) {
+      if (settings.follows_noise) settings.fluid += fluid_by_noise(noise);
+      if (is_damped) settings.damping = damping_by_noise(noise);
+    }
     const std::unique_ptr<DeformableLevel> level =
         make_level(images, field, options, settings, exec);
     RegisterLevel report{.shrink = shrink};

@@ -14,6 +14,7 @@ namespace similis::registration_internal {
 struct DeformableSettings {
   double fluid = 0, elastic = 0;
   bool follows_noise = false;  ///< noise in the images adds to fluid at full resolution
+  double damping = 0;          ///< of Gauss-Newton steps of the greedy stage; 0: steps by gradients
   std::vector<int> levels, iterations;
 };
 DeformableSettings deformable_settings(const RegisterOptions& options, const Grid& grid);

@@ -2,13 +2,17 @@
 // The greedy stage. Per iteration, on a level's grid, with u in voxels and J the moving image at
 // A(x + u(x)):
 //
-//   g ← G_fluid (∂/∂u of Σ metrics(F, J) + momentum·g);  d ← step·g / max|g|
+//   g ← G_fluid (∂/∂u of Σ metrics(F, J) + momentum·g)
+//   p ← (1 + Q)⁻¹ g;  d ← step·p / max|p|
 //   u' ← G_elastic (d + u(x + d));  guard;  u ← u' if it passes
+//
+// Q is that of damped Gauss-Newton steps where the settings ask for them, else 0.
 #include <cmath>
 
 #include "similis/smooth.hpp"
 #include "similis/warp.hpp"
 #include "src/core/operation.h"
+#include "src/registration/curvature/preconditioner.h"
 #include "src/registration/deformable.h"
 #include "src/registration/moved_metric.h"
 
@@ -25,6 +29,7 @@ class GreedyLevel : public SteppedLevel {
         exec_(exec),
         metric_(images.fixed, images.moving, images.labels.fixed, images.labels.moving,
             images.affine, options.metrics, exec),
+        q_(level_preconditioner(images.fixed, settings, exec)),
         u_(u),
         next_(allocate(u.shape, DType::f32, u.device, exec)),
         g_(allocate(u.shape, DType::f32, u.device, exec)),
@@ -42,12 +47,18 @@ class GreedyLevel : public SteppedLevel {
   }
 
   bool advance(double step, DeformableResult& result) override {
-    const double largest = std::sqrt(largest_square(GridRows(grid_), g_.elements<float>(), exec_));
-    if (!(largest > 0) || !std::isfinite(largest)) return false;
     const std::int64_t count = g_.shape.count();
+    const float* along = g_.elements<float>();
+    if (!q_.empty()) {
+      scale(grid_.device, count, 1, along, d_.elements<float>(), exec_);
+      precondition(GridRows(grid_), q_.elements<float>(), d_.elements<float>(), exec_);
+      along = d_.elements<float>();
+    }
+    const double largest = std::sqrt(largest_square(GridRows(grid_), along, exec_));
+    if (!(largest > 0) || !std::isfinite(largest)) return false;
     // The gradient is that of the metrics, which d makes larger.
-    scale(grid_.device, count, static_cast<float>(step / largest), g_.elements<float>(),
-        d_.elements<float>(), exec_);
+    scale(grid_.device, count, static_cast<float>(step / largest), along, d_.elements<float>(),
+        exec_);
     for (int i = 0; i <= kHalvings; ++i) {
       if (i > 0)
         scale(grid_.device, count, 0.5f, d_.elements<float>(), d_.elements<float>(), exec_);
@@ -80,6 +91,7 @@ class GreedyLevel : public SteppedLevel {
   const DeformableSettings& settings_;
   const Execution& exec_;
   MovedMetrics metric_;
+  Tensor q_;  // of damped Gauss-Newton steps; empty: 0
   Tensor u_, next_, g_, d_;
   double least_ = 1;
 };

@@ -97,6 +97,16 @@ void divide(
     const GridRows& rows, const float* share, float least, float* values, const Execution& exec) {
   passes_on(rows.device).divide(rows, share, least, values, exec);
 }
+void multiply(Device device, std::int64_t count, const float* b, float* a, const Execution& exec) {
+  passes_on(device).multiply(device, count, b, a, exec);
+}
+void edge_products(
+    const GridRows& rows, const Averages& of, int a, int b, float* out, const Execution& exec) {
+  passes_on(rows.device).edge_products(rows, of, a, b, out, exec);
+}
+void precondition(const GridRows& rows, const float* q, float* field, const Execution& exec) {
+  passes_on(rows.device).precondition(rows, q, field, exec);
+}
 Mass mass(const GridRows& rows, const float* values, const Execution& exec) {
   return passes_on(rows.device).mass(rows, values, exec);
 }

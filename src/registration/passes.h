@@ -131,6 +131,30 @@ void rescale(const GridRows& rows, float low, float by, const float* mask, float
 void divide(
     const GridRows& rows, const float* share, float least, float* values, const Execution& exec);
 
+/// a *= b, of `count` elements.
+void multiply(Device device, std::int64_t count, const float* b, float* a, const Execution& exec);
+
+/// One channel of a volume, and the averages of it and of its square about each voxel.
+struct Averages {
+  const float *values, *mean, *square, *mask;
+};
+/// The product of the derivatives along axes a and b (central; to one side at a border) over the
+/// variance about the voxel, which is what a voxel adds to the curvature of LNCC. 0 where the mask
+/// leaves the voxel or a neighbour out.
+void edge_products(
+    const GridRows& rows, const Averages& of, int a, int b, float* out, const Execution& exec);
+
+/// Fields of symmetric matrices that change slowly lie on every so many-th voxel of a volume.
+constexpr std::int64_t kCurvatureStride = 4;
+inline std::array<std::int64_t, 3> curvature_size(const std::array<std::int64_t, 3>& size) {
+  std::array<std::int64_t, 3> result = size;
+  for (std::int64_t& n : result) n = (n + kCurvatureStride - 2) / kCurvatureStride + 1;
+  return result;
+}
+/// field ← (1 + Q)⁻¹·field in a volume. q: symmetric matrices, positive semidefinite, as maps xx,
+/// yy, zz, xy, xz and yz of curvature_size(), between which they are linear.
+void precondition(const GridRows& rows, const float* q, float* field, const Execution& exec);
+
 /// The sum of the values, and of values times voxel numbers.
 struct Mass {
   double sum = 0;
@@ -174,6 +198,9 @@ struct Passes {
   decltype(&registration_internal::nth_above) nth_above;
   decltype(&registration_internal::rescale) rescale;
   decltype(&registration_internal::divide) divide;
+  decltype(&registration_internal::multiply) multiply;
+  decltype(&registration_internal::edge_products) edge_products;
+  decltype(&registration_internal::precondition) precondition;
   decltype(&registration_internal::mass) mass;
   decltype(&registration_internal::lengths) lengths;
   decltype(&registration_internal::upload) upload;

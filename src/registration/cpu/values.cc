@@ -201,6 +201,9 @@ const Passes& cpu_passes() {
       .nth_above = cpu::nth_above,
       .rescale = cpu::rescale,
       .divide = cpu::divide,
+      .multiply = cpu::multiply,
+      .edge_products = cpu::edge_products,
+      .precondition = cpu::precondition,
       .mass = cpu::mass,
       .lengths = cpu::lengths,
       .upload = cpu::upload};

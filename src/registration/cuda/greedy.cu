@@ -13,7 +13,9 @@
 #include "src/core/tensor/memory.h"
 #include "src/gpu/cuda/vendor.h"
 #include "src/gpu/device.h"
+#include "src/registration/cuda/curvature.h"
 #include "src/registration/cuda/fused.h"
+#include "src/registration/curvature/preconditioner.h"
 #include "src/registration/deformable.h"
 #include "src/registration/guard.h"
 #include "src/registration/passes.h"
@@ -42,6 +44,7 @@ class FusedGreedyLevel : public DeformableLevel {
         options_(options),
         exec_(exec),
         fluid_{.sigma = settings.fluid, .field = true, .padding = SmoothPadding::zeros},
+        q_(level_preconditioner(images.fixed, settings, exec)),
         u_(u),
         scratch_(allocate(u.shape, DType::f32, grid_.device, exec)),
         g_(allocate(u.shape, DType::f32, grid_.device, exec)),
@@ -174,13 +177,23 @@ class FusedGreedyLevel : public DeformableLevel {
     level_.tolerance = run.tolerance(iteration);
     float *const u = u_.elements<float>(), *const scratch = scratch_.elements<float>(),
                  *const g = g_.elements<float>();
+    // Between iterations g is (1 + Q)⁻¹ times the gradient that momentum takes.
+    if (!q_.empty()) {
+      launch_restoration(GridRows(grid_), q_.elements<float>(), g,
+          {.limit = &level_.state->limit, .number = at.number}, exec_);
+    }
     launch_windows(level_, at, window_size_, scratch, exec_);
     launch_slopes(level_, at, window_size_, scratch, u, g, exec_);
-    smooth_internal::smooth_field(g_, scratch_, fluid_,
-        {.limit = &level_.state->limit,
-            .number = at.number,
-            .largest = &level_.state->records[in_batch].largest},
-        exec_);
+    const smooth_internal::Gate gate{.limit = &level_.state->limit,
+        .number = at.number,
+        .largest = &level_.state->records[in_batch].largest};
+    if (q_.empty()) {
+      smooth_internal::smooth_field(g_, scratch_, fluid_, gate, exec_);
+    } else {
+      smooth_internal::smooth_field(
+          g_, scratch_, fluid_, {.limit = gate.limit, .number = gate.number}, exec_);
+      launch_precondition(GridRows(grid_), q_.elements<float>(), g, gate, exec_);
+    }
     launch_compose(level_, at, run.step(iteration), elastic_, g, u, scratch, exec_);
     launch_warp(level_, at, scratch, exec_);
     std::swap(u_, scratch_);
@@ -226,6 +239,7 @@ class FusedGreedyLevel : public DeformableLevel {
   const RegisterOptions& options_;
   const Execution& exec_;
   SmoothOptions fluid_;
+  Tensor q_;  // of damped Gauss-Newton steps, or empty
   Tensor u_, scratch_, g_, j_;
   std::shared_ptr<void> state_, partials_;
   Level level_ = {};

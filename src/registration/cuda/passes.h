@@ -41,4 +41,9 @@ decltype(all::mass) mass;
 decltype(all::lengths) lengths;
 decltype(all::upload) upload;
 
+// curvature.cu
+decltype(all::multiply) multiply;
+decltype(all::edge_products) edge_products;
+decltype(all::precondition) precondition;
+
 }  // namespace similis::registration_internal::cuda

@@ -266,19 +266,25 @@ void give(void* held, void* memory, std::size_t bytes, Device device, void* stre
 TEST(RegistrationCuda, HoldsThreeFieldsAndThreeImagesAtMost) {
   SKIP_WITHOUT_A_GPU();
   const Pair pair(grid_of(3, {64, 60, 56}, {3, 3, 3}), 5);
-  Held held;
-  const Execution exec{.queue = Queue::cuda(nullptr), .allocator = {take, give, &held}};
-  {
-    const Registration r = pair.on_gpu({.stages = {RegisterStage::deformable},
-                                           .start = RegisterStart::identity,
-                                           .iterations = {2},
-                                           .levels = {1}},
-        exec);
-    EXPECT_FALSE(r.inverse_displacement.empty());
+  const test::Array mask = test::make({56, 60, 64}, DType::u8, test::Layout::dense,
+      [](std::int64_t i) { return i % 64 < 30 || i % 64 > 36 ? 1 : 0; });
+  const test::OnGpu mask_there(mask);
+  // 48 B, and what blocks leave for the sums. A mask takes 4 B, and the curvature under it 0.4.
+  for (const auto& [has_mask, most] : {std::pair{false, 50.0}, {true, 54.5}}) {
+    Held held;
+    const Execution exec{.queue = Queue::cuda(nullptr), .allocator = {take, give, &held}};
+    {
+      RegisterOptions options{.stages = {RegisterStage::deformable},
+          .start = RegisterStart::identity,
+          .iterations = {2},
+          .levels = {1}};
+      if (has_mask) options.fixed_mask = mask_there.view();
+      const Registration r = pair.on_gpu(options, exec);
+      EXPECT_FALSE(r.inverse_displacement.empty());
+    }
+    EXPECT_EQ(held.now, 0u);
+    EXPECT_LT(static_cast<double>(held.most) / static_cast<double>(pair.grid.voxels()), most);
   }
-  EXPECT_EQ(held.now, 0u);
-  // 48 B, and what blocks leave for the sums.
-  EXPECT_LT(static_cast<double>(held.most) / static_cast<double>(pair.grid.voxels()), 50);
 }
 
 // A level of the greedy stage by fused kernels and by the CPU: fields, losses and determinants.
@@ -291,11 +297,13 @@ TEST(RegistrationCuda, FusedIterationsFollowTheCpus) {
     double step, min_jacobian;
     int iterations;
     double fluid = 3;  // 3.6: a radius between those that the compiler knows
+    double damping = 0;
   };
-  // The one before the last folds without its guard.
+  // The fourth folds without its guard.
   const Setting settings_of[] = {{{37, 33, 41}, 5, false, 0.5, 0.1, 12},
       {{37, 33, 41}, 3, true, 0.5, 0.1, 4}, {{35, 12, 9}, 7, false, 1, 0.1, 4},
-      {{30, 26, 28}, 5, false, 1, 0.75, 8}, {{37, 33, 41}, 5, false, 0.5, 0.1, 6, 3.6}};
+      {{30, 26, 28}, 5, false, 1, 0.75, 8}, {{37, 33, 41}, 5, false, 0.5, 0.1, 6, 3.6},
+      {{37, 33, 41}, 5, true, 0.5, 0.1, 8, 3, 1}, {{34, 36, 29}, 5, false, 1, 0.75, 8, 3, 2}};
   for (const Setting& setting : settings_of) {
     SCOPED_TRACE(setting.window_size + 100 * setting.iterations);
     const Grid grid = grid_of(3, setting.size, {3, 3.1, 3.2}),
@@ -323,7 +331,8 @@ TEST(RegistrationCuda, FusedIterationsFollowTheCpus) {
         .step = setting.step,
         .min_jacobian = setting.min_jacobian,
         .tolerance = 0};
-    const DeformableSettings settings = deformable_settings(options, grid);
+    DeformableSettings settings = deformable_settings(options, grid);
+    settings.damping = setting.damping;
     const auto run = [&](const Volume& fixed, const Volume& moving, const TensorView& a,
                          const TensorView& b, RegisterLevel& report, DeformableResult& result) {
       const bool has_masks = setting.has_masks;

@@ -345,6 +345,9 @@ const Passes& cuda_passes() {
       .nth_above = cuda::nth_above,
       .rescale = cuda::rescale,
       .divide = cuda::divide,
+      .multiply = cuda::multiply,
+      .edge_products = cuda::edge_products,
+      .precondition = cuda::precondition,
       .mass = cuda::mass,
       .lengths = cuda::lengths,
       .upload = cuda::upload};
