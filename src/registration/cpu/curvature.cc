@@ -44,16 +44,24 @@ void multiply_of(const float* HWY_RESTRICT b, float* HWY_RESTRICT a, std::int64_
   for (std::int64_t i = 0; i < count; ++i) a[i] *= b[i];
 }
 
+template <bool has_mask> void edges_in(const EdgeRow& row, float* HWY_RESTRICT out) {
+  const EdgeRow r = row;
+  const auto edge = [&](std::int64_t x, const Beside& along_x) HWY_ATTR {
+    const Beside along[3] = {along_x, r.y, r.z};
+    out[x] = edge_product<has_mask>(r.of, x, along[r.a], along[r.b]);
+  };
+  const std::int64_t last = r.width - 1;
+  edge(0, {0, last > 0 ? 1 : 0});
+  const Beside inside[3] = {{-1, 1}, r.y, r.z};
+  const Beside a = inside[r.a], b = inside[r.b];
+  for (std::int64_t x = 1; x < last; ++x) out[x] = edge_product<has_mask>(r.of, x, a, b);
+  if (last > 0) edge(last, {-1, 0});
+}
 void edges_of_row(const EdgeRow* row, float* out) {
-  const EdgeRow r = *row;
-  const Averages& of = r.of;
-  for (std::int64_t x = 0; x < r.width; ++x) {
-    const Beside along[3] = {{x > 0 ? -1 : 0, x + 1 < r.width ? 1 : 0}, r.y, r.z};
-    out[x] = edge_product(of, x, along, r.a, r.b);
-  }
+  row->of.mask == nullptr ? edges_in<false>(*row, out) : edges_in<true>(*row, out);
 }
 
-// memory: of 6·stride + 1 floats for each coarse voxel of a row.
+// memory: 6·stride + 1 floats for each coarse voxel of a row, and one.
 void precondition_row(const CoarseRow* row, float* memory, float* field) {
   const CoarseRow r = *row;
   constexpr std::int64_t kStride = kCurvatureStride;
@@ -68,9 +76,10 @@ void precondition_row(const CoarseRow* row, float* memory, float* field) {
       const float near = a[i] + r.y * (b[i] - a[i]), far = c[i] + r.y * (d[i] - c[i]);
       line[i] = near + r.z * (far - near);
     }
+    line[r.coarse_width] = line[r.coarse_width - 1];
     float* HWY_RESTRICT to = memory + k * pitch;
     for (std::int64_t i = 0; i < r.coarse_width; ++i) {
-      const float from = line[i], step = line[std::min(i + 1, r.coarse_width - 1)] - from;
+      const float from = line[i], step = line[i + 1] - from;
       for (std::int64_t j = 0; j < kStride; ++j) {
         to[i * kStride + j] = from + static_cast<float>(j) / kStride * step;
       }
@@ -129,7 +138,8 @@ void precondition(const GridRows& rows, const float* q, float* field, const Exec
   const auto [width, height, depth] = rows.size;
   const auto coarse = curvature_size(rows.size);
   parallel_for(exec, depth, [&](std::int64_t z) {
-    AlignedVector<float> memory(static_cast<std::size_t>((6 * kCurvatureStride + 1) * coarse[0]));
+    AlignedVector<float> memory(
+        static_cast<std::size_t>((6 * kCurvatureStride + 1) * coarse[0] + 1));
     for (std::int64_t y = 0; y < height; ++y) {
       CoarseRow row{.q = q,
           .width = width,

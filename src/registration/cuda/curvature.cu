@@ -34,7 +34,8 @@ struct EdgeProducts {
       const bool is_last = at[axis] + 1 == static_cast<int>(sizes.size[axis]);
       along[axis] = {at[axis] > 0 ? -step[axis] : 0, is_last ? 0 : step[axis]};
     }
-    out[i] = edge_product(of, i, along, a, b);
+    out[i] = of.mask == nullptr ? edge_product<false>(of, i, along[a], along[b])
+                                : edge_product<true>(of, i, along[a], along[b]);
   }
 };
 

@@ -14,21 +14,24 @@ struct Beside {
   std::int64_t before, behind;
 };
 
-/// edge_products() of voxel i.
+/// edge_products() of voxel i, whose neighbours along both axes are a and b.
+template <bool has_mask>
 SIMILIS_HOST_DEVICE float edge_product(
-    const Averages& of, std::int64_t i, const Beside (&along)[3], int a, int b) {
+    const Averages& of, std::int64_t i, const Beside& a, const Beside& b) {
   constexpr float kFloor = 1e-3f;  // of the variance, where images are in [0, 1]
-  float slopes[2];
-  bool counts = of.mask == nullptr || of.mask[i] != 0;
-  for (int k = 0; k < 2; ++k) {
-    const Beside beside = along[k == 0 ? a : b];
-    const std::int64_t before = i + beside.before, behind = i + beside.behind;
-    if (of.mask != nullptr) counts = counts && of.mask[before] != 0 && of.mask[behind] != 0;
-    const float share = beside.before != 0 && beside.behind != 0 ? 0.5f : 1.0f;
-    slopes[k] = share * (of.values[behind] - of.values[before]);
-  }
+  const auto slope = [&](const Beside& along) {
+    const float share = along.before != 0 && along.behind != 0 ? 0.5f : 1.0f;
+    return share * (of.values[i + along.behind] - of.values[i + along.before]);
+  };
   const float variance = of.square[i] - of.mean[i] * of.mean[i];
-  return counts ? slopes[0] * slopes[1] / ((variance > 0 ? variance : 0) + kFloor) : 0.0f;
+  const float product = slope(a) * slope(b) / ((variance > 0 ? variance : 0) + kFloor);
+  if constexpr (has_mask) {
+    const float all = of.mask[i] * of.mask[i + a.before] * of.mask[i + a.behind] *
+                      of.mask[i + b.before] * of.mask[i + b.behind];
+    return all != 0 ? product : 0.0f;
+  } else {
+    return product;
+  }
 }
 
 /// (1 + Q)⁻¹·v of a symmetric Q: xx, yy, zz, xy, xz, yz. By L·D·Lᵀ, whose D is at least 1 where Q
