@@ -186,10 +186,12 @@ Image channels_of(const Image& image, const Tensor& labels, const std::vector<fl
   return result;
 }
 
-// A mask of shares becomes one of 1 and 0.
+// A mask of shares becomes one of 1 and 0. Voxels of a coarser grid that a mask's edge halves
+// count: rounding, which differs between devices, must not decide on them.
 void make_binary(const Tensor& mask, const Execution& exec) {
+  constexpr float kHalf = 0.4999f;
   if (mask.empty()) return;
-  threshold(mask.device, mask.shape.count(), 0.5f, mask.elements<float>(), exec);
+  threshold(mask.device, mask.shape.count(), kHalf, mask.elements<float>(), exec);
 }
 
 }  // namespace
