@@ -5,6 +5,9 @@
 //            ─> averages over voxels that count ─> lncc/formula.h ─> 3 slopes a voxel; the value
 //   slopes   the 3 slopes likewise ─> ∂/∂J, and NCC's, times ∇M at A(x + u) ─> g
 //
+// A thread of `windows` takes two voxels, neighbours along y, and one of `slopes` takes one: there
+// the other loads of two voxels need more registers than that saves.
+//
 // Images are in [0, 1], which f32 sums of one window hold to 1e-5 of smooth_dr·k. A voxel whose J
 // is NaN does not count: it is 0 in all sums, and has no slope.
 #include "src/lncc/formula.h"
@@ -21,10 +24,12 @@ constexpr float kSmoothing = 1e-5f;  // LnccOptions' smooth_nr and smooth_dr
 
 // Blocks of a multiprocessor, which bound the registers of a thread.
 template <int radius> constexpr int kBlocks = radius < 3 ? 3 : 2;
+// Likewise where a thread takes two voxels.
+template <int radius> constexpr int kPairBlocks = radius < 3 ? 2 : 1;
 
 // What a tile with its rim takes.
-template <int radius> struct Rim {
-  static constexpr int rows = kRows + 2 * radius;
+template <int radius, int own_rows = kRows> struct Rim {
+  static constexpr int rows = own_rows + 2 * radius;
   static constexpr int columns = kColumns + 2 * radius;
   static constexpr int vectors = (kRun + 2 * radius + kRun - 1) / kRun;  // that a run reads
   static constexpr int pitch = kColumns - kRun + kRun * vectors;
@@ -33,9 +38,11 @@ template <int radius> struct Rim {
 
 // The voxels of a plane that a thread brings to a tile with its rim, while the plane before is at
 // work. Pointers move from plane to plane: places that are formed anew cost more than all sums.
-template <int radius, int maps> class Coming {
+template <int radius, int maps, int own_rows = kRows> class Coming {
+  using R = Rim<radius, own_rows>;
+
  public:
-  static constexpr int kCount = (Rim<radius>::rows * Rim<radius>::columns + kTile - 1) / kTile;
+  static constexpr int kCount = (R::rows * R::columns + kTile - 1) / kTile;
 
   // The first plane is the tile's first of its rim.
   __device__ Coming(const Level& p, const Place& place, const float* const (&of)[maps])
@@ -44,12 +51,12 @@ template <int radius, int maps> class Coming {
     for (int q = 0; q < maps; ++q) from_[q] = of[q] + max(z_, 0) * plane_;
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      const int number = static_cast<int>(threadIdx.x) + i * kTile,
-                row = number / Rim<radius>::columns, column = number - row * Rim<radius>::columns;
+      const int number = static_cast<int>(threadIdx.x) + i * kTile, row = number / R::columns,
+                column = number - row * R::columns;
       const int x = place.x0 - radius + column, y = place.y0 - radius + row;
       exists_[i] = has(i) && x >= 0 && x < p.size[0] && y >= 0 && y < p.size[1];
       at_[i] = exists_[i] ? y * p.size[0] + x : 0;
-      to_[i] = row * Rim<radius>::pitch + column;
+      to_[i] = row * R::pitch + column;
     }
   }
 
@@ -80,7 +87,7 @@ template <int radius, int maps> class Coming {
 
  private:
   static __device__ bool has(int i) {
-    constexpr int kAll = Rim<radius>::rows * Rim<radius>::columns;
+    constexpr int kAll = R::rows * R::columns;
     return (i + 1) * kTile <= kAll || static_cast<int>(threadIdx.x) + i * kTile < kAll;
   }
 
@@ -139,6 +146,37 @@ template <int radius, int maps> struct OwnWindow {
   }
 };
 
+constexpr int kPair = 2;  // neighbours along y that a thread of `windows` takes
+constexpr int kPairRows = kPair * kRows;
+
+// Sums of the windows of a thread's pair. What both windows hold along y is added once, so that
+// two windows read 2·radius + 2 sums of a plane and not 4·radius + 2.
+template <int radius, int maps> struct PairWindows {
+  static constexpr int kWindow = 2 * radius + 1;
+  float ring[kWindow][maps][kPair] = {};
+
+  __device__ __forceinline__ void add(int slot,
+      const float (&sums)[maps][Rim<radius, kPairRows>::rows][kColumns],
+      float (&window)[kPair][maps]) {
+    const int row = kPair * (static_cast<int>(threadIdx.x) / kColumns),
+              column = static_cast<int>(threadIdx.x) % kColumns;
+#pragma unroll
+    for (int q = 0; q < maps; ++q) {
+      float shared = sums[q][row + 1][column];
+#pragma unroll
+      for (int dy = 2; dy < kWindow; ++dy) shared += sums[q][row + dy][column];
+      ring[slot][q][0] = sums[q][row][column] + shared;
+      ring[slot][q][1] = shared + sums[q][row + kWindow][column];
+#pragma unroll
+      for (int v = 0; v < kPair; ++v) {
+        window[v][q] = ring[0][q][v];
+#pragma unroll
+        for (int i = 1; i < kWindow; ++i) window[v][q] += ring[i][q][v];
+      }
+    }
+  }
+};
+
 // One thread, once all blocks are done.
 __device__ void finish(const Level& p, Iteration at, double sum) {
   State& state = *p.state;
@@ -165,10 +203,10 @@ __device__ void finish(const Level& p, Iteration at, double sum) {
 }
 
 template <int radius>
-__global__ __launch_bounds__(kTile, kBlocks<radius>) void windows_kernel(
+__global__ __launch_bounds__(kTile, kPairBlocks<radius>) void windows_kernel(
     const SIMILIS_GRID_CONSTANT Level p, const SIMILIS_GRID_CONSTANT Tiles tiles,
     const Iteration at, float* slopes) {
-  using R = Rim<radius>;
+  using R = Rim<radius, kPairRows>;
   constexpr int kWindow = 2 * radius + 1, kProducts = 6;
   if (!at.runs(p.state)) return;
   __shared__ __align__(16) float images[3][R::rows][R::pitch];  // F, J, 1 where it counts
@@ -177,12 +215,13 @@ __global__ __launch_bounds__(kTile, kBlocks<radius>) void windows_kernel(
   const int t = static_cast<int>(threadIdx.x);
   constexpr float k = kWindow * kWindow * kWindow;
   const lncc_internal::Constants<float> constants{kSmoothing * k, kSmoothing * k};
-  OwnWindow<radius, kProducts> own_window;
-  unsigned counted = 0;  // bit i: the own voxel of i planes before counts
+  PairWindows<radius, kProducts> own_windows;
+  const int row = kPair * (t / kColumns), column = t % kColumns, y = place.y0 + row;
+  unsigned counted[kPair] = {};  // bit i: the own voxel of i planes before counts
   float value = 0;
   const std::int64_t plane = std::int64_t{p.size[0]} * p.size[1], voxels = p.voxels();
-  std::int64_t voxel = place.z0 * plane + std::int64_t{place.y} * p.size[0] + place.x;
-  Coming<radius, 2> coming(p, place, {p.fixed, p.j});
+  std::int64_t voxel = place.z0 * plane + std::int64_t{y} * p.size[0] + place.x;
+  Coming<radius, 2, kPairRows> coming(p, place, {p.fixed, p.j});
   coming.fetch(p, {0, NAN});
   for (int z0 = place.z0 - radius; z0 < place.z1 + radius; z0 += kWindow) {
 #pragma unroll
@@ -197,20 +236,26 @@ __global__ __launch_bounds__(kTile, kBlocks<radius>) void windows_kernel(
       });
       coming.fetch(p, {0, NAN});
       __syncthreads();
-      counted =
-          counted << 1 | (images[2][t / kColumns + radius][t % kColumns + radius] != 0 ? 1u : 0u);
-      if (t < 2 * R::runs) {
-        const int run = t % R::runs, row = run / (kColumns / kRun),
-                  column = run % (kColumns / kRun) * kRun;
+#pragma unroll
+      for (int v = 0; v < kPair; ++v) {
+        counted[v] =
+            counted[v] << 1 | (images[2][row + v + radius][column + radius] != 0 ? 1u : 0u);
+      }
+#pragma unroll
+      for (int i = 0; i < (2 * R::runs + kTile - 1) / kTile; ++i) {
+        const int task = t + i * kTile;
+        if (task >= 2 * R::runs) break;
+        const int run = task % R::runs, of_row = run / (kColumns / kRun),
+                  of_column = run % (kColumns / kRun) * kRun;
         float f[kRun * R::vectors], j[kRun * R::vectors];
-        load_run<R::vectors>(&images[0][row][column], f);
-        load_run<R::vectors>(&images[1][row][column], j);
+        load_run<R::vectors>(&images[0][of_row][of_column], f);
+        load_run<R::vectors>(&images[1][of_row][of_column], j);
         const auto store = [&](int q, const float(&values)[kRun * R::vectors]) {
-          *reinterpret_cast<float4*>(&sums[q][row][column]) = run_sums<radius>(values);
+          *reinterpret_cast<float4*>(&sums[q][of_row][of_column]) = run_sums<radius>(values);
         };
-        if (t < R::runs) {
+        if (task < R::runs) {
           float w[kRun * R::vectors];
-          load_run<R::vectors>(&images[2][row][column], w);
+          load_run<R::vectors>(&images[2][of_row][of_column], w);
           store(0, w);
           store(1, f);
           store(2, j);
@@ -228,28 +273,34 @@ __global__ __launch_bounds__(kTile, kBlocks<radius>) void windows_kernel(
         }
       }
       __syncthreads();
-      float window[kProducts];
-      own_window.add(slot, sums, window);
+      float windows[kPair][kProducts];
+      own_windows.add(slot, sums, windows);
       const int out = z - radius;
-      if (out < place.z0 || !place.is_mine) continue;
-      float by_mean = 0, by_square = 0, by_product = 0;
-      if ((counted >> radius & 1) != 0) {
-        const float inverse = window[0] == k ? 1 / k : 1 / window[0];
-        const float f = window[1] * inverse, j = window[2] * inverse;
-        const auto c =
-            lncc_internal::squared_correlation_f32({.a = k * fmaf(-f, j, window[5] * inverse),
-                                                       .b = k * fmaf(-f, f, window[3] * inverse),
-                                                       .c = k * fmaf(-j, j, window[4] * inverse)},
-                constants);
-        value += c.value;
-        const float scale = p.lncc_weight * k * inverse;
-        by_mean = -scale * fmaf(2 * c.gradient.c, j, c.gradient.a * f);
-        by_square = 2 * scale * c.gradient.c;
-        by_product = scale * c.gradient.a;
+      if (out < place.z0 || place.x >= p.size[0]) continue;
+#pragma unroll
+      for (int v = 0; v < kPair; ++v) {
+        if (y + v >= p.size[1]) break;
+        const float(&window)[kProducts] = windows[v];
+        float by_mean = 0, by_square = 0, by_product = 0;
+        if ((counted[v] >> radius & 1) != 0) {
+          const float inverse = window[0] == k ? 1 / k : 1 / window[0];
+          const float f = window[1] * inverse, j = window[2] * inverse;
+          const auto c =
+              lncc_internal::squared_correlation_f32({.a = k * fmaf(-f, j, window[5] * inverse),
+                                                         .b = k * fmaf(-f, f, window[3] * inverse),
+                                                         .c = k * fmaf(-j, j, window[4] * inverse)},
+                  constants);
+          value += c.value;
+          const float scale = p.lncc_weight * k * inverse;
+          by_mean = -scale * fmaf(2 * c.gradient.c, j, c.gradient.a * f);
+          by_square = 2 * scale * c.gradient.c;
+          by_product = scale * c.gradient.a;
+        }
+        float* const to = slopes + voxel + v * p.size[0];
+        to[0] = by_mean;
+        to[voxels] = by_square;
+        to[2 * voxels] = by_product;
       }
-      slopes[voxel] = by_mean;
-      slopes[voxel + voxels] = by_square;
-      slopes[voxel + 2 * voxels] = by_product;
       voxel += plane;
     }
   }
@@ -364,7 +415,7 @@ void launch_windows(
   const auto kernel = window_size == 3   ? windows_kernel<1>
                       : window_size == 5 ? windows_kernel<2>
                                          : windows_kernel<3>;
-  const Tiles tiles = best_tiles(level, window_size - 1, level.device, kernel);
+  const Tiles tiles = best_tiles(level, window_size - 1, level.device, kernel, kPairRows);
   gpu::launch("register", exec.queue.handle, static_cast<unsigned>(tiles.count()), kTile, 0, kernel,
       level, tiles, at, slopes);
 }
