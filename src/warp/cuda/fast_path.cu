@@ -63,6 +63,9 @@ bool is_fast_field(const TensorView& field, int rank) {
 
 constexpr std::int64_t kMostBlocksAcross = 65535;
 constexpr int kLeastDepth = 4;  // of a column
+// Of a column whose rows without a note are left out. A block that finds no note costs 1.7 ns, and
+// columns of 8 rows 0.45 ms of 512×1024×1024 voxels. A column's voxels have 32 bits.
+constexpr int kNotedDepth = 32;
 
 // Returns whether no launch needs more blocks than a launch may have.
 bool fits_launches(const Pass& pass) {
@@ -228,7 +231,8 @@ constexpr int kLeastGroup = 4;  // channels that share their indices
 void launch(const Pass& pass, std::int64_t images, FastPass p, const FastKernel& kernel,
     bool may_split_channels, const Execution& exec) {
   const Device device = pass.image.device;
-  dim3 blocks = blocks_of(pass.rank, images, &p, kernel.depth);
+  const int depth = p.noted == nullptr ? kernel.depth : kNotedDepth;
+  dim3 blocks = blocks_of(pass.rank, images, &p, depth);
   while (kernel.box_bytes == 0 && p.matrix_sums == nullptr && p.depth > kLeastDepth &&
          is_short(blocks, device)) {
     blocks = blocks_of(pass.rank, images, &p, p.depth / 2);

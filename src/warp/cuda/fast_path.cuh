@@ -244,6 +244,15 @@ template <class L> __device__ __forceinline__ bool is_in_other_rows(const FastPa
          !is_counted<L>(p, voxel);
 }
 
+/// Returns whether nothing was noted of a batch of rows from z on, so that it is left out. Notes
+/// stand for 8 rows or 4.
+__device__ __forceinline__ bool is_left_out(const FastPass& p, int z) {
+  if (p.noted == nullptr) return false;
+  constexpr int kMost = 8;
+  const float* const rows = p.noted + 2 * static_cast<std::int64_t>(z / kMost * kMost);
+  return __ldg(rows) == 0 && __ldg(rows + 2 * (z % kMost)) == 0;
+}
+
 /// Calls body(z, cells, inside) for the column's voxels, kBatch at a time. Returns those at the
 /// border, a bit each.
 template <class L, class Body>
@@ -252,6 +261,12 @@ __device__ __forceinline__ unsigned for_each_batch(
   const float* u = opaque(field_at<L>(p, column, column.z));
   unsigned at_border = 0;
   for (int z = column.z; z < column.end; z += kBatch) {
+    if constexpr (L::is_part) {
+      if (is_left_out(p, z)) {
+        u += kBatch * static_cast<std::int64_t>(p.field_strides.z);
+        continue;
+      }
+    }
     FastCell<L> cells[kBatch];
     const unsigned inside = find_cells<L>(p, column, z, u, cells);
     u += kBatch * static_cast<std::int64_t>(p.field_strides.z);
@@ -302,19 +317,6 @@ __device__ __forceinline__ void raise(float* to, float value) {
 /// Notes that a voxel's cell is none of those reached.
 __device__ SIMILIS_NOINLINE inline void note_beyond(const FastPass& p) {
   raise(p.elsewhere + 2 * static_cast<std::int64_t>(p.out[2]) + 1, 2);
-}
-
-/// Returns whether nothing was noted of the column's rows, so that they are left out: notes stand
-/// for 8 rows or 4.
-template <class L>
-__device__ __forceinline__ bool is_left_out(const FastPass& p, const FastColumn<L>& column) {
-  if (p.noted == nullptr) return false;
-  constexpr int kMost = 8, kLeast = 4;
-  bool has_note = false;
-  for (int row = column.z / kMost * kMost; row < column.end; row += kLeast) {
-    has_note |= __ldg(p.noted + 2 * static_cast<std::int64_t>(row)) != 0;
-  }
-  return !has_note;
 }
 
 /// Notes a cell that does not count here, counted from the first row as in BorderCell.

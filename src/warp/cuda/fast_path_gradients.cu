@@ -220,9 +220,6 @@ __global__ __launch_bounds__(kThreads, 4) void fast_gradients_kernel(
   __shared__ Staged staged[kTileY];
   const FastColumn<L> column(p);
   ColumnSums<L> sums;
-  if constexpr (L::is_part) {
-    if (is_left_out<L>(p, column)) return;
-  }
   with_element_type<L>(p, [&]<class E>(E) {
     const unsigned at_border = for_each_batch<L>(
         p, column, [&](int z, const FastCell<L>(&cells)[kBatch], unsigned inside) {

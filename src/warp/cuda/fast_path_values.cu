@@ -171,7 +171,6 @@ __global__ __launch_bounds__(kThreads, 4) void fast_values_kernel(
     if (p.elsewhere != nullptr && blockIdx.x + blockIdx.y + blockIdx.z == 0 && threadIdx.x < 2) {
       raise(p.elsewhere + 2 * static_cast<std::int64_t>(p.out[2]) + threadIdx.x, 1);
     }
-    if (is_left_out<L>(p, column)) return;
   }
   if constexpr (L::step == 3) {
     __shared__ StagedCells staged[kTileY];
