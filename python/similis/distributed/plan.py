@@ -63,11 +63,12 @@ class Plan:
                 reach.begin()
             self.looks_at = reach
 
-    def _find_blocks(self) -> None:
+    def _find_blocks(self, device: torch.device) -> None:
         reach, self.looks_at = self.looks_at, None
         if reach is None:
             return
-        own = reach.cells()  # the first and last of the voxels in each of this rank's rows
+        with beside(device, waits=False):
+            own = reach.cells()  # the first and last of the voxels in each of this rank's rows
         first = min((each[0] for each in own), default=0)
         last = max((each[1] for each in own), default=-1)
         mine = torch.tensor([first, last + 1], dtype=torch.int64, device="cpu")
@@ -184,14 +185,14 @@ class Plan:
         rows travel while the first is computed."""
         if not image.is_cuda:
             self.settle()
-            self._find_blocks()
+            self._find_blocks(image.device)
         coming = None if self.looks_at else self._fetch(image, 1)
         start, stop = self.rounds[0][self.slabs.rank][0]
         own = image.detach().narrow(self.image_axis, 0, stop - start)
         yield 0, own, self.own_rows[0], self._call(0)
         self.settle()
         if self.looks_at is not None:
-            self._find_blocks()
+            self._find_blocks(image.device)
             coming = self._fetch(image, 1, is_image_ready=True)
         for k in range(1, len(self.rounds)):
             arriving, coming = coming, self._fetch(image, k + 1)

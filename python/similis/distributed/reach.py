@@ -25,26 +25,34 @@ _FAR = 1e9
 _ROWS = 64  # that are compared with ends of the field at a time
 
 
+class _OnHost:
+    """A small tensor on its way to the host, in f64."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor, self._found = tensor.detach().double(), None
+        if tensor.is_cuda:
+            memory = torch.empty(tensor.shape, dtype=torch.float64, device="cpu", pin_memory=True)
+            self._tensor = memory.copy_(self._tensor, non_blocking=True)
+            self._found = torch.cuda.Event()
+            self._found.record()
+
+    def there(self) -> Tensor:
+        """Waits for it, and for nothing that the GPU was given later."""
+        if self._found is not None:
+            self._found.synchronize()
+        return self._tensor
+
+
 class _Extremes:
     """The least and largest of a component in each row, NaN left out."""
 
     def __init__(self, field: Tensor, component: int) -> None:
         self._values = field.detach()[..., component].flatten(2)
-        self._found: Any = None
         ends = torch.aminmax(self._values, dim=2)
-        self._ends = torch.stack([each.T for each in ends]).double()  # [2,rows,N]
-        if field.is_cuda:
-            on_host = torch.empty(
-                self._ends.shape, dtype=torch.float64, device="cpu", pin_memory=True
-            )
-            self._ends = on_host.copy_(self._ends, non_blocking=True)
-            self._found = torch.cuda.Event()
-            self._found.record()
+        self._ends = _OnHost(torch.stack([each.T for each in ends]))  # [2,rows,N]
 
     def of_rows(self) -> Ends:
-        if self._found is not None:
-            self._found.synchronize()
-        low, high = self._ends
+        low, high = self._ends.there()
         if bool(low.isnan().any()):
             low = torch.nan_to_num(self._values, nan=math.inf, posinf=math.inf).amin(2).T
             high = torch.nan_to_num(self._values, nan=-math.inf, neginf=-math.inf).amax(2).T
@@ -72,7 +80,8 @@ class Reach:
         self.extent, self.slabs, self.rank = extent, slabs, rank
         self.affine, self.field, self.grid_affine = affine, field, grid_affine
         self.options = options
-        self._extremes: dict[int, _Extremes] = {}  # by component
+        self._extremes: Optional[dict[int, _Extremes]] = None  # by component
+        self._on_host: dict[str, _OnHost] = {}  # the matrices
         space = list(field.shape[1:-1]) if field is not None else list(out_shape or [])
         self.space = [slabs.extent, *space[1:]]  # of the whole output, (z, y, x)
 
@@ -107,9 +116,7 @@ class Reach:
     def _ends_of_field(self, low: float, high: float) -> list[Tensor]:
         """What the field's component is at an index of `low`, and of `high`, in each own row."""
         assert self.field is not None
-        n, is_aligned = self.extent, self.options["align_corners"]
-        scale = (n - 1) / 2 if is_aligned else n / 2
-        shift = scale if is_aligned else scale - 0.5
+        scale, shift = self._scale_and_shift()
         rows = torch.arange(self.slabs.start, self.slabs.stop, device=self.field.device).double()
         first, step = self._first_and_step(self.rank - 1)
         places = torch.zeros_like(rows) if self.options.get("is_grid") else first + step * rows
@@ -171,28 +178,59 @@ class Reach:
         return index.clamp(0, last)
 
     def begin(self) -> None:
-        """Begins to look at the field; cells() waits for what that finds."""
-        if self.field is None or 0 in self.space:
-            return
-        for j in {j for matrix in self._matrices() for j in range(self.rank) if matrix[j] != 0}:
-            self._extremes[j] = _Extremes(self.field, j)
+        """Begins to look at the field, or first at the matrices if there are any; cells() waits for
+        what that finds."""
+        for name, matrix in (("affine", self.affine), ("grid_affine", self.grid_affine)):
+            if matrix is not None:
+                self._on_host[name] = _OnHost(matrix)
+        if not self._on_host:
+            self._look()
+
+    def _look(self) -> dict[int, _Extremes]:
+        if self._extremes is None:
+            components = {
+                j for matrix in self._matrices() for j in range(self.rank) if matrix[j] != 0
+            }
+            is_empty = self.field is None or 0 in self.space
+            self._extremes = {} if is_empty else {j: _Extremes(self.field, j) for j in components}
+        return self._extremes
 
     def _matrices(self) -> list[list[float]]:
         """How the index depends on the components of the field, for each matrix S."""
         if self.grid_affine is None:
             return [[float(j == self.rank - 1) for j in range(self.rank)]]
-        rows: list[list[float]] = self.grid_affine.detach().double().cpu()[:, self.rank - 1].tolist()
+        rows: list[list[float]] = self._on_host["grid_affine"].there()[:, self.rank - 1].tolist()
         return rows
 
     def cells(self) -> list[Interval]:
         """The first and the last cell of the voxels in each own row, from -1 to extent - 1; of a row
-        of NaN (-1, -1)."""
+        of NaN (-1, -1). Of a map that turns own rows over the whole image, no look at the field
+        says less than that it needs all rows."""
+        if self._is_spread():
+            return [(-1, self.extent - 1)] * (self.slabs.stop - self.slabs.start)
+        self._look()
         least, largest = self._intervals()
         ends = []
         for each in self._folded(least - _SLACK, largest + _SLACK):
             known = torch.where(least <= largest, each, -1.0)
             ends.append(known.floor().clamp(-1, self.extent - 1).long().tolist())
         return list(zip(*ends))
+
+    def _is_spread(self) -> bool:
+        """Whether A·x alone takes own rows to the whole image."""
+        if self.affine is None or 0 in self.space or self.slabs.stop == self.slabs.start:
+            return False
+        scale, shift = self._scale_and_shift()
+        ends = [
+            (scale * float(low.min()) + shift, scale * float(high.max()) + shift)
+            for low, high in self._bases()
+        ]
+        return any(low <= _SLACK and high >= self.extent - 1 - _SLACK for low, high in ends)
+
+    def _scale_and_shift(self) -> tuple[float, float]:
+        """What makes an index of a coordinate."""
+        n = self.extent
+        return ((n - 1) / 2, (n - 1) / 2) if self.options["align_corners"] else (n / 2, (n - 1) / 2)
 
     def _intervals(self) -> Ends:
         """The least and the largest index in each own row, before padding; of a row of NaN the
@@ -202,9 +240,7 @@ class Reach:
         largest = -least
         if rows == 0:
             return least, largest
-        n = self.extent
-        scale = (n - 1) / 2 if self.options["align_corners"] else n / 2
-        shift = scale if self.options["align_corners"] else scale - 0.5
+        scale, shift = self._scale_and_shift()
         for base in self._bases():
             for field in self._fields():
                 low, high = base[0] + field[0], base[1] + field[1]
@@ -226,7 +262,7 @@ class Reach:
             return [(own, own)]
         ranges = [self._coordinates(j) for j in range(axis)]
         result = []
-        for matrix in self.affine.detach().double().cpu()[:, axis].tolist():
+        for matrix in self._on_host["affine"].there()[:, axis].tolist():
             low = high = matrix[self.rank]
             for factor, ends in zip(matrix, ranges):
                 across = [factor * each for each in ends]
@@ -252,7 +288,7 @@ class Reach:
         nothing = torch.zeros(self.slabs.stop - self.slabs.start, dtype=torch.float64)
         if self.field is None:
             return [(nothing, nothing)]
-        extremes = {j: each.of_rows() for j, each in self._extremes.items()}
+        extremes = {j: each.of_rows() for j, each in self._look().items()}
         result = []
         for matrix in self._matrices():
             low, high = nothing, nothing
