@@ -188,11 +188,10 @@ class Reach:
 
     def _look(self) -> dict[int, _Extremes]:
         if self._extremes is None:
-            components = {
-                j for matrix in self._matrices() for j in range(self.rank) if matrix[j] != 0
-            }
-            is_empty = self.field is None or 0 in self.space
-            self._extremes = {} if is_empty else {j: _Extremes(self.field, j) for j in components}
+            self._extremes = {}
+            if self.field is not None and 0 not in self.space:
+                for j in {j for each in self._matrices() for j in range(self.rank) if each[j] != 0}:
+                    self._extremes[j] = _Extremes(self.field, j)
         return self._extremes
 
     def _matrices(self) -> list[list[float]]:

@@ -58,11 +58,12 @@ class _Transform(torch.autograd.Function):
         plan: Plan,
     ) -> Tensor:
         ctx.plan = plan
-        ctx.save_for_backward(image, affine, field, grid_affine)
         operands = (image, affine, field, grid_affine)
         shape = result_shape(plan, operands)
         result = image.new_empty(shape)
-        _sample_blocks(plan, operands, result)
+        rows = _sample_blocks(plan, operands, result)
+        is_kept = any(ctx.needs_input_grad) and plan.keeps(image)
+        ctx.save_for_backward(*operands, rows if is_kept else None)
         if plan.notes is not None:
             plan.has_marked = True
             plan.slabs.note_beyond(plan.operation, plan.notes.beyond())
@@ -73,9 +74,9 @@ class _Transform(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
         plan: Plan = ctx.plan
         refuse_second_derivative(plan.operation)
-        image, affine, field, grid_affine = ctx.saved_tensors
+        image, affine, field, grid_affine, kept = ctx.saved_tensors
         gradients = Gradients(plan, ctx.needs_input_grad, image, affine, field, grid_affine)
-        for k, block, own, call in plan.each_block(image):
+        for k, block, own, call in plan.each_block(image, kept):
             by_block = gradients.of_rows(k, block, call is not None)
             if call is not None:
                 part = narrowed(field, own, 1)
@@ -94,10 +95,13 @@ class _Transform(torch.autograd.Function):
         return *gradients.finished(), None
 
 
-def _sample_blocks(plan: Plan, operands: Sequence[Optional[Tensor]], result: Tensor) -> None:
+def _sample_blocks(
+    plan: Plan, operands: Sequence[Optional[Tensor]], result: Tensor
+) -> Optional[Tensor]:
+    """Returns the rows of the last round."""
     image, affine, field, grid_affine = operands
     assert image is not None
-    is_set = False
+    is_set, block = False, None
     for k, block, own, call in plan.each_block(image):
         if call is None:
             continue
@@ -107,6 +111,7 @@ def _sample_blocks(plan: Plan, operands: Sequence[Optional[Tensor]], result: Ten
         elsewhere, noted = (notes, None) if k == 0 else (None, notes)
         run_transform(call, of_rows, outputs, is_set, elsewhere, noted)
         is_set = True
+    return block
 
 
 class _Labels(torch.autograd.Function):
