@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
@@ -20,7 +19,7 @@ from .transport import Exchange, beside, gathered
 _LEAST_ROWS = 3  # of a block: with fewer a GPU takes another path, whose last bits differ
 _SPLINE_ROWS = 28  # beside a block, after which the prefilter's memory is below f64's precision
 _SPLINE_TAPS = 3
-_MOST_KEPT_BYTES = 4 << 30  # of rows from other ranks, between a forward and its backward pass
+_KEPT_BLOCKS = 2  # of rows from other ranks, at most, between a forward and its backward pass
 
 Block = tuple[Interval, Interval]  # rows, and the cells that count
 _NOTHING: Block = ((0, 0), (0, 0))
@@ -180,21 +179,21 @@ class Plan:
             low, high = max(low - 1, 0), min(high + 1, extent)
         return low, high
 
-    def each_block(self, image: Tensor, kept: Optional[Tensor] = None) -> Any:
+    def each_block(self, image: Tensor, kept: Sequence[Tensor] = ()) -> Any:
         """Yields a round's number, this rank's rows of the image, its rows of the output that have
         voxels there, and their call, or None; the next block is on its way. A GPU computes the
         first round while the others are found; on a CPU, where looking takes as long as it takes,
-        rows travel while the first is computed. kept: the rows of the only round behind the first,
-        which keeps() said to keep."""
+        rows travel while the first is computed. kept: the rows of all rounds but the first, if
+        keeps() said so."""
         if not image.is_cuda:
             self.settle()
             self._find_blocks(image.device)
-        if kept is not None:
-            yield 0, self._own(image), self.own_rows[0], self._call(0)
-            yield 1, kept, self.own_rows[1] if len(self.own_rows) > 1 else (0, 0), self._call(1)
+        if kept:
+            for k, rows in enumerate([self._own(image), *kept]):
+                yield k, rows, self._own_rows_of(k), self._call(k)
             return
         coming = None if self.looks_at else self._fetch(image, 1)
-        yield 0, self._own(image), self.own_rows[0], self._call(0)
+        yield 0, self._own(image), self._own_rows_of(0), self._call(0)
         self.settle()
         if self.looks_at is not None:
             self._find_blocks(image.device)
@@ -202,22 +201,20 @@ class Plan:
         for k in range(1, len(self.rounds)):
             arriving, coming = coming, self._fetch(image, k + 1)
             assert arriving is not None
-            own_rows = self.own_rows[k] if k < len(self.own_rows) else (0, 0)
-            yield k, arriving.rows(), own_rows, self._call(k)
+            yield k, arriving.rows(), self._own_rows_of(k), self._call(k)
 
     def _own(self, image: Tensor) -> Tensor:
         start, stop = self.rounds[0][self.slabs.rank][0]
         return image.detach().narrow(self.image_axis, 0, stop - start)
 
-    def keeps(self, image: Tensor) -> bool:
-        """Whether rows from other ranks wait for the backward pass; on all ranks alike."""
-        if len(self.rounds) != 2:
-            return False
-        of_row = image.element_size() * math.prod(
-            extent for i, extent in enumerate(image.shape) if i != self.image_axis
-        )
-        most = max(stop - start for start, stop in self.wanted(1))
-        return most * of_row <= _MOST_KEPT_BYTES
+    def _own_rows_of(self, k: int) -> Interval:
+        return self.own_rows[k] if k < len(self.own_rows) else (0, 0)
+
+    def keeps(self) -> bool:
+        """Whether rows from other ranks are kept for the backward pass; on all ranks alike."""
+        rounds = range(1, len(self.rounds))
+        most = sum(max(stop - start for start, stop in self.wanted(k)) for k in rounds)
+        return most <= _KEPT_BLOCKS * self.block_rows
 
     def wanted(self, k: int) -> list[Interval]:
         return [interval for interval, _ in self.rounds[k]]
@@ -233,7 +230,7 @@ class Plan:
 
     def _call(self, k: int) -> Optional[warp.Call]:
         (low, high), cells = self.rounds[k][self.slabs.rank]
-        own = self.own_rows[k] if k < len(self.own_rows) else (0, 0)
+        own = self._own_rows_of(k)
         if low == high or own[0] == own[1]:
             return None
         options, extent = dict(self.options), self.image_slabs.extent

@@ -61,9 +61,8 @@ class _Transform(torch.autograd.Function):
         operands = (image, affine, field, grid_affine)
         shape = result_shape(plan, operands)
         result = image.new_empty(shape)
-        rows = _sample_blocks(plan, operands, result)
-        is_kept = any(ctx.needs_input_grad) and plan.keeps(image)
-        ctx.save_for_backward(*operands, rows if is_kept else None)
+        kept = _sample_blocks(plan, operands, result, any(ctx.needs_input_grad))
+        ctx.save_for_backward(*operands, *kept)
         if plan.notes is not None:
             plan.has_marked = True
             plan.slabs.note_beyond(plan.operation, plan.notes.beyond())
@@ -74,7 +73,7 @@ class _Transform(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
         plan: Plan = ctx.plan
         refuse_second_derivative(plan.operation)
-        image, affine, field, grid_affine, kept = ctx.saved_tensors
+        image, affine, field, grid_affine, *kept = ctx.saved_tensors
         gradients = Gradients(plan, ctx.needs_input_grad, image, affine, field, grid_affine)
         for k, block, own, call in plan.each_block(image, kept):
             by_block = gradients.of_rows(k, block, call is not None)
@@ -96,13 +95,15 @@ class _Transform(torch.autograd.Function):
 
 
 def _sample_blocks(
-    plan: Plan, operands: Sequence[Optional[Tensor]], result: Tensor
-) -> Optional[Tensor]:
-    """Returns the rows of the last round."""
+    plan: Plan, operands: Sequence[Optional[Tensor]], result: Tensor, has_backward: bool
+) -> list[Tensor]:
+    """Returns the rows of all rounds but the first, if they are kept for the backward pass."""
     image, affine, field, grid_affine = operands
     assert image is not None
-    is_set, block = False, None
+    is_set, kept = False, []
     for k, block, own, call in plan.each_block(image):
+        if k > 0 and has_backward and plan.keeps():
+            kept.append(block)
         if call is None:
             continue
         of_rows = (block, affine, narrowed(field, own, 1), grid_affine)
@@ -111,7 +112,7 @@ def _sample_blocks(
         elsewhere, noted = (notes, None) if k == 0 else (None, notes)
         run_transform(call, of_rows, outputs, is_set, elsewhere, noted)
         is_set = True
-    return block
+    return kept
 
 
 class _Labels(torch.autograd.Function):

@@ -2,10 +2,11 @@
 """Options and dtypes that the checks of cases.py leave out, on small arrays."""
 
 import torch
-from cases import check, check_measure, check_transform, noise, own, splits
+from cases import DEVICE, check, check_measure, check_transform, noise, own, splits
 
 import similis
 import similis.distributed as sd
+from similis.distributed import transport
 
 
 def main():
@@ -62,3 +63,29 @@ def main():
         w, largest = sd.invert(own(small_field, slabs, 1), slabs, 9, align_corners=False)
         check(w, own(inverse, slabs, 1), 0, "invert", slabs.sizes)
         check(largest, residual, 0, "invert", slabs.sizes)
+    turned()
+
+
+def turned():
+    """A map that takes rows of each rank over the whole image: the whole's bits, and rows from
+    others travel once for values and gradients."""
+    u = noise(1, 9, 8, 7, 3, seed=2, scale=0.02).requires_grad_()
+    turn = torch.tensor([[[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0]]], device=DEVICE)
+    image = noise(1, 1, 13, 6, 9)
+    whole = similis.sample(image, affine=turn, displacement=u)
+    (wanted,) = torch.autograd.grad(whole.square().sum(), u)
+    for image_slabs, slabs in zip(splits(13), splits(9)):
+        for block_bytes in (None, 700):
+            about = ("turn", image_slabs.sizes, slabs.sizes, block_bytes)
+            mine = own(u, slabs, 1)
+            value = sd.sample(
+                own(image, image_slabs), image_slabs, slabs=slabs, affine=turn, displacement=mine,
+                block_bytes=block_bytes,
+            )  # fmt: skip
+            check(value, own(whole, slabs), 0, *about)
+            before = transport.sent_bytes
+            (gradient,) = torch.autograd.grad(value.square().sum(), mine, retain_graph=True)
+            check(gradient, own(wanted, slabs, 1), 0, *about, "field")
+            assert block_bytes is not None or transport.sent_bytes == before, about
+            (gradient,) = torch.autograd.grad(value.square().sum(), mine)
+            check(gradient, own(wanted, slabs, 1), 0, *about, "field")
