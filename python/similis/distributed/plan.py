@@ -14,7 +14,7 @@ from .failure import require_group
 from .notes import Notes
 from .reach import Reach
 from .slabs import Interval, Slabs
-from .transport import Exchange, beside, gathered
+from .transport import Exchange, beside, gathered, marked
 
 _LEAST_ROWS = 3  # of a block: with fewer a GPU takes another path, whose last bits differ
 _SPLINE_ROWS = 28  # beside a block, after which the prefilter's memory is below f64's precision
@@ -185,19 +185,20 @@ class Plan:
         first round while the others are found; on a CPU, where looking takes as long as it takes,
         rows travel while the first is computed. kept: the rows of all rounds but the first, if
         keeps() said so."""
-        if not image.is_cuda:
-            self.settle()
-            self._find_blocks(image.device)
         if kept:
             for k, rows in enumerate([self._own(image), *kept]):
                 yield k, rows, self._own_rows_of(k), self._call(k)
             return
-        coming = None if self.looks_at else self._fetch(image, 1)
-        yield 0, self._own(image), self._own_rows_of(0), self._call(0)
-        self.settle()
-        if self.looks_at is not None:
+        coming, before = None, marked(image.device)
+        if not image.is_cuda:
+            self.settle()
             self._find_blocks(image.device)
-            coming = self._fetch(image, 1, is_image_ready=True)
+            coming = self._fetch(image, 1)
+        yield 0, self._own(image), self._own_rows_of(0), self._call(0)
+        if image.is_cuda:
+            self.settle()
+            self._find_blocks(image.device)
+            coming = self._fetch(image, 1, after=before)
         for k in range(1, len(self.rounds)):
             arriving, coming = coming, self._fetch(image, k + 1)
             assert arriving is not None
@@ -219,13 +220,12 @@ class Plan:
     def wanted(self, k: int) -> list[Interval]:
         return [interval for interval, _ in self.rounds[k]]
 
-    def _fetch(self, image: Tensor, k: int, is_image_ready: bool = False) -> Optional[Exchange]:
-        """is_image_ready: what comes beside need not wait for what the GPU has been given since
-        it began to look."""
+    def _fetch(self, image: Tensor, k: int, after: Any = None) -> Optional[Exchange]:
+        """after: a mark, behind which the GPU was given nothing that rows must wait for."""
         if k >= len(self.rounds):
             return None
         self.settle()
-        with beside(image.device, waits=not is_image_ready):
+        with beside(image.device, after=after):
             return Exchange(self.image_slabs, image, self.wanted(k), self.image_axis)
 
     def _call(self, k: int) -> Optional[warp.Call]:
