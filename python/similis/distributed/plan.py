@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .._library import warp
 from .failure import require_group
+from .inner import NOBODY, Inner
 from .notes import Notes
 from .reach import Reach
 from .slabs import Interval, Slabs
@@ -48,6 +49,9 @@ class Plan:
         # The rows of each rank and the cells that count, in rounds; the first has own rows alone.
         self.rounds = [[self._own_block(rank) for rank in range(image_slabs.ranks)]]
         self.looks_at: Optional[Reach] = None  # until the other rounds are found
+        self.inner: Optional[Inner] = None  # own rows that are sampled before anyone looks at them
+        self._found_by: Optional[Reach] = None
+        self._has_inner = False  # on some rank
         self.notes: Optional[Notes] = None  # of a call with a given reach whose kernel marks voxels
         self.has_marked = False
         self.reach: Optional[Reach] = None  # of a call that fetches rows without a gather
@@ -60,6 +64,8 @@ class Plan:
     def look(self, reach: Reach, image: Tensor) -> None:
         """Begins to look which rows own coordinates touch, if others may be among them."""
         if self.slabs.ranks > 1:
+            if self.inner is not None:
+                reach.looked = self.inner.outer
             with beside(image.device):  # the image is ready there, too
                 reach.begin()
             self.looks_at = reach
@@ -72,12 +78,29 @@ class Plan:
             own = reach.cells()  # the first and last of the voxels in each of this rank's rows
         first = min((each[0] for each in own), default=0)
         last = max((each[1] for each in own), default=-1)
-        mine = torch.tensor([first, last + 1], dtype=torch.int64, device="cpu")
-        cells = [
-            (int(a), int(b)) for a, b in (each.tolist() for each in gathered(self.slabs, mine))
-        ]
+        every = self._gathered(first, last + 1, self.inner is not None)
+        self._found_by, self._has_inner = reach, any(has_inner for *_, has_inner in every)
+        self._set_blocks([(first, end) for first, end, _ in every], own)
+
+    def _gathered(self, *mine: int) -> list[list[int]]:
+        every = gathered(self.slabs, torch.tensor(mine, dtype=torch.int64, device="cpu"))
         require_group(self.slabs)
-        self._set_blocks(cells, own)
+        return [each.tolist() for each in every]
+
+    def is_confirmed(self, image: Tensor) -> bool:
+        """Whether no rank's inner rows look elsewhere. If one's do, the call begins again."""
+        if not self._has_inner:
+            return True
+        cells = NOBODY if self.inner is None else self.inner.cells()
+        self.inner, self._has_inner = None, False
+        if all((first, end) == NOBODY for first, end in self._gathered(*cells)):
+            return True
+        assert self._found_by is not None
+        self._found_by.looked = self.own_rows[:1]
+        del self.rounds[1:], self.own_rows[1:]
+        self.is_split = False
+        self.look(self._found_by, image)
+        return False
 
     def mark(self, device: torch.device) -> None:
         """Lets the kernel that samples own rows note and mark what is beyond the given reach, and
@@ -194,11 +217,19 @@ class Plan:
             self.settle()
             self._find_blocks(image.device)
             coming = self._fetch(image, 1)
-        yield 0, self._own(image), self._own_rows_of(0), self._call(0)
+        if self.inner is None:
+            yield 0, self._own(image), self._own_rows_of(0), self._call(0)
+        else:
+            for own in (self.inner.rows, *self.inner.outer):
+                yield 0, self._own(image), own, self._call(0, own)
+                if own == self.inner.rows:
+                    self.inner.mark()
         if image.is_cuda:
             self.settle()
             self._find_blocks(image.device)
             coming = self._fetch(image, 1, after=before)
+        if self.inner is not None:
+            self.inner.begin_reading()
         for k in range(1, len(self.rounds)):
             arriving, coming = coming, self._fetch(image, k + 1)
             assert arriving is not None
@@ -228,9 +259,10 @@ class Plan:
         with beside(image.device, after=after):
             return Exchange(self.image_slabs, image, self.wanted(k), self.image_axis)
 
-    def _call(self, k: int) -> Optional[warp.Call]:
+    def _call(self, k: int, own: Optional[Interval] = None) -> Optional[warp.Call]:
+        """own: rows of the output, if not all that have voxels there."""
         (low, high), cells = self.rounds[k][self.slabs.rank]
-        own = self._own_rows_of(k)
+        own = self._own_rows_of(k) if own is None else own
         if low == high or own[0] == own[1]:
             return None
         options, extent = dict(self.options), self.image_slabs.extent

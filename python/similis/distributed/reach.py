@@ -10,12 +10,13 @@ an affine map and a field the range is that of their sum, row by row, and may be
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 import torch
 from torch import Tensor
 
+from .on_host import OnHost
 from .slabs import Interval, Slabs
 
 Ends = tuple[Tensor, Tensor]  # the least and the largest number of each row, f64 on the CPU
@@ -25,31 +26,18 @@ _FAR = 1e9
 _ROWS = 64  # that are compared with ends of the field at a time
 
 
-class _OnHost:
-    """A small tensor on its way to the host, in f64."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor, self._found = tensor.detach().double(), None
-        if tensor.is_cuda:
-            memory = torch.empty(tensor.shape, dtype=torch.float64, device="cpu", pin_memory=True)
-            self._tensor = memory.copy_(self._tensor, non_blocking=True)
-            self._found = torch.cuda.Event()
-            self._found.record()
-
-    def there(self) -> Tensor:
-        """Waits for it, and for nothing that the GPU was given later."""
-        if self._found is not None:
-            self._found.synchronize()
-        return self._tensor
-
-
 class _Extremes:
-    """The least and largest of a component in each row, NaN left out."""
+    """The least and largest of a component in each row, NaN left out; 0 of rows that nobody looks
+    at."""
 
-    def __init__(self, field: Tensor, component: int) -> None:
+    def __init__(self, field: Tensor, component: int, looked: Sequence[Interval]) -> None:
         self._values = field.detach()[..., component].flatten(2)
-        ends = torch.aminmax(self._values, dim=2)
-        self._ends = _OnHost(torch.stack([each.T for each in ends]))  # [2,rows,N]
+        ends = self._values.new_zeros(2, *self._values.shape[:2])
+        for first, end in looked:
+            found = torch.aminmax(self._values[:, first:end], dim=2)
+            for to, each in zip(ends, found):
+                to[:, first:end] = each
+        self._ends = OnHost(ends.transpose(1, 2))  # [2,rows,N]
 
     def of_rows(self) -> Ends:
         low, high = self._ends.there()
@@ -80,8 +68,9 @@ class Reach:
         self.extent, self.slabs, self.rank = extent, slabs, rank
         self.affine, self.field, self.grid_affine = affine, field, grid_affine
         self.options = options
+        self.looked: list[Interval] = [(0, slabs.stop - slabs.start)]  # own rows whose field counts
         self._extremes: Optional[dict[int, _Extremes]] = None  # by component
-        self._on_host: dict[str, _OnHost] = {}  # the matrices
+        self._on_host: dict[str, OnHost] = {}  # the matrices
         space = list(field.shape[1:-1]) if field is not None else list(out_shape or [])
         self.space = [slabs.extent, *space[1:]]  # of the whole output, (z, y, x)
 
@@ -180,9 +169,10 @@ class Reach:
     def begin(self) -> None:
         """Begins to look at the field, or first at the matrices if there are any; cells() waits for
         what that finds."""
+        self._extremes = None
         for name, matrix in (("affine", self.affine), ("grid_affine", self.grid_affine)):
             if matrix is not None:
-                self._on_host[name] = _OnHost(matrix)
+                self._on_host[name] = OnHost(matrix)
         if not self._on_host:
             self._look()
 
@@ -191,7 +181,7 @@ class Reach:
             self._extremes = {}
             if self.field is not None and 0 not in self.space:
                 for j in {j for each in self._matrices() for j in range(self.rank) if each[j] != 0}:
-                    self._extremes[j] = _Extremes(self.field, j)
+                    self._extremes[j] = _Extremes(self.field, j, self.looked)
         return self._extremes
 
     def _matrices(self) -> list[list[float]]:

@@ -24,6 +24,7 @@ from .._torch.transforms import _as_float, _require_exact_labels, is_determinist
 from .agreement import Agreement
 from .gradients import Gradients, narrowed
 from .grids import own_shape_of
+from .inner import inner_of
 from .notes import are_taken
 from .plan import Plan, result_shape
 from .reach import Reach
@@ -101,6 +102,7 @@ def _sample_blocks(
     image, affine, field, grid_affine = operands
     assert image is not None
     is_set, kept = False, []
+    inner = plan.inner
     for k, block, own, call in plan.each_block(image):
         if k > 0 and has_backward and plan.keeps():
             kept.append(block)
@@ -110,8 +112,12 @@ def _sample_blocks(
         outputs = (narrowed(result, own, plan.image_axis), *NO_GRADIENTS[plan.operation])
         notes = None if plan.notes is None else plan.notes.tensor
         elsewhere, noted = (notes, None) if k == 0 else (None, notes)
-        run_transform(call, of_rows, outputs, is_set, elsewhere, noted)
+        if k == 0 and inner is not None and own == inner.rows:
+            elsewhere = inner.notes.tensor
+        run_transform(call, of_rows, outputs, is_set and k > 0, elsewhere, noted)
         is_set = True
+    if not plan.is_confirmed(image):
+        return _sample_blocks(plan, operands, result, has_backward)
     return kept
 
 
@@ -246,13 +252,18 @@ def _plan(
             image_axis,
         )
     plan.settle = agreement.settle
-    if reach_rows is None:
-        plan.look(reach, image)
-    else:
+    is_plain = operation == "sample" and options["mode"] == "linear" and grid_affine is None
+    notes_cells = is_plain and field is not None and are_taken(image, field)
+    if reach_rows is not None:
         plan.reach, plan.reached = reach, plan.reach_rows(*reach_rows)
-        is_plain = operation == "sample" and options["mode"] == "linear" and grid_affine is None
-        if is_plain and field is not None and are_taken(image, field):
+        if notes_cells:
             plan.mark(image.device)
+        return plan
+    if notes_cells and affine is None and not options["is_grid"]:
+        assert field is not None
+        voxels = field.shape[0] * field.shape[2:-1].numel()
+        plan.inner = inner_of(slabs, image_slabs, voxels, image.device)
+    plan.look(reach, image)
     return plan
 
 
