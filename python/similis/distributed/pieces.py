@@ -112,11 +112,13 @@ def in_pieces(
     compute: Callable[[Piece, Sequence[Any]], None],
     settle: Callable[[], None] = lambda: None,
     then: Callable[[], None] = lambda: None,
+    borders_last: bool = False,
 ) -> Neighbours:
     """Calls compute(piece, rows of the arrays) for each piece of this rank.
 
     settle: waits until all ranks have agreed on the call. then: what else is to be done beside the
-    inside, once the borders are computed. What compute() allocates at a border is the second
+    inside, once the borders are computed. borders_last: a GPU computes the borders when the inside
+    is done, because together they take longer. What compute() allocates at a border is the second
     stream's memory: the current stream must be given its use before the next call.
     """
     (first, _), *_ = [each for each in arrays if each is not None]
@@ -124,11 +126,13 @@ def in_pieces(
     before = marked(first.device)
     if first.is_cuda and split.inside is not None:
         compute(split.inside, own)
+    inside = marked(first.device)
     settle()
     with beside(first.device, after=before):
         neighbours = Neighbours(split, arrays)
         if not first.is_cuda and split.inside is not None:
             compute(split.inside, own)
+    with beside(first.device, after=inside if borders_last else before):
         for side, piece in enumerate(split.borders):
             if piece is not None:
                 compute(piece, neighbours.at(side))

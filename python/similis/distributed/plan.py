@@ -76,8 +76,7 @@ class Plan:
             return
         with beside(device, waits=False):
             own = reach.cells()  # the first and last of the voxels in each of this rank's rows
-        first = min((each[0] for each in own), default=0)
-        last = max((each[1] for each in own), default=-1)
+        first, last = min(own[0], default=0), max(own[1], default=-1)
         every = self._gathered(first, last + 1, self.inner is not None)
         self._found_by, self._has_inner = reach, any(has_inner for *_, has_inner in every)
         self._set_blocks([(first, end) for first, end, _ in every], own)
@@ -123,10 +122,10 @@ class Plan:
             # A row more on each side: coordinates at the last cell's border are rounded.
             cells.append((max(first - 1, -1), min(end, extent)) if has_voxels else (0, 0))
         rows = self.slabs.stop - self.slabs.start
-        self._set_blocks(cells, [(-1, extent - 1)] * rows)
+        self._set_blocks(cells, ([-1] * rows, [extent - 1] * rows))
         return within
 
-    def _set_blocks(self, cells: list[Interval], own: Sequence[Interval]) -> None:
+    def _set_blocks(self, cells: list[Interval], own: tuple[list[int], list[int]]) -> None:
         blocks = [self._fetched_blocks(*each, rank) for rank, each in enumerate(cells)]
         for k in range(max(len(each) for each in blocks)):
             self.rounds.append([each[k] if k < len(each) else _NOTHING for each in blocks])
@@ -134,9 +133,10 @@ class Plan:
         has_own = self.rounds[0][self.slabs.rank] is not _NOTHING
         self.is_split = len(mine) + has_own > 1
         for k, (_, counted) in enumerate(mine):
-            rows = [r for r, each in enumerate(own) if each[0] < counted[1] and each[1] >= counted[0]]
+            begin, end = counted
+            rows = [r for r, (low, high) in enumerate(zip(*own)) if low < end and high >= begin]
             if k == 0 and not has_own:
-                rows = list(range(len(own)))
+                rows = list(range(len(own[0])))
             self.own_rows.append((rows[0], rows[-1] + 1) if rows else (0, 0))
 
     def _own_block(self, rank: int) -> Block:

@@ -191,19 +191,19 @@ class Reach:
         rows: list[list[float]] = self._on_host["grid_affine"].there()[:, self.rank - 1].tolist()
         return rows
 
-    def cells(self) -> list[Interval]:
-        """The first and the last cell of the voxels in each own row, from -1 to extent - 1; of a row
-        of NaN (-1, -1). Of a map that turns own rows over the whole image, no look at the field
+    def cells(self) -> tuple[list[int], list[int]]:
+        """The first and the last cells of the voxels in each own row, from -1 to extent - 1; of a row
+        of NaN -1. Of a map that turns own rows over the whole image, no look at the field
         says less than that it needs all rows."""
         if self._is_spread():
-            return [(-1, self.extent - 1)] * (self.slabs.stop - self.slabs.start)
+            rows = self.slabs.stop - self.slabs.start
+            return [-1] * rows, [self.extent - 1] * rows
         self._look()
         least, largest = self._intervals()
-        ends = []
-        for each in self._folded(least - _SLACK, largest + _SLACK):
-            known = torch.where(least <= largest, each, -1.0)
-            ends.append(known.floor().clamp(-1, self.extent - 1).long().tolist())
-        return list(zip(*ends))
+        ends = torch.stack(self._folded(least - _SLACK, largest + _SLACK))
+        known = torch.where(least <= largest, ends, -1.0)
+        first, last = known.floor().clamp(-1, self.extent - 1).long().tolist()
+        return first, last
 
     def _is_spread(self) -> bool:
         """Whether A·x alone takes own rows to the whole image."""

@@ -86,7 +86,9 @@ class _Sums(torch.autograd.Function):
             None if each is None else (each, 2 - x.dim() + each.dim())
             for each in (x, y, valid_mask)
         ]
-        operands = in_pieces(plan, arrays, add_up, plan.settle, lambda: _send(found))
+        operands = in_pieces(
+            plan, arrays, add_up, plan.settle, lambda: _send(found), borders_last=factor is not None
+        )
         total = torch.zeros_like(like)
         for each in sums:
             total += each

@@ -253,6 +253,19 @@ __device__ __forceinline__ bool is_left_out(const FastPass& p, int z) {
   return __ldg(rows) == 0 && __ldg(rows + 2 * (z % kMost)) == 0;
 }
 
+/// Returns whether nothing was noted of the rows of the warp's columns. Every lane calls it, and
+/// looks at one note: a block that finds none ends after one load.
+template <class L> __device__ __forceinline__ bool is_left_out(const FastPass& p) {
+  if (p.noted == nullptr) return false;
+  constexpr int kMost = 8;
+  const int tile = static_cast<int>(blockIdx.z) % p.tiles_z;
+  const int z = (L::rank == 3 ? tile : tile * kTileY + warp()) * p.depth;
+  const int row = z / kMost * kMost + lane() * kBatch;
+  const bool has_note =
+      row < min(z + p.depth, p.out[2]) && __ldg(p.noted + 2 * static_cast<std::int64_t>(row)) != 0;
+  return gpu::first_lane(has_note) == gpu::kSubgroup;
+}
+
 /// Calls body(z, cells, inside) for the column's voxels, kBatch at a time. Returns those at the
 /// border, a bit each.
 template <class L, class Body>

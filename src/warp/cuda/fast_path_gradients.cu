@@ -218,6 +218,9 @@ __global__ __launch_bounds__(kThreads, 4) void fast_gradients_kernel(
     const SIMILIS_GRID_CONSTANT FastPass p) {
   using Staged = std::conditional_t<L::rank == 3, Triplets, Pairs>;
   __shared__ Staged staged[kTileY];
+  if constexpr (L::is_part) {
+    if (is_left_out<L>(p)) return;
+  }
   const FastColumn<L> column(p);
   ColumnSums<L> sums;
   with_element_type<L>(p, [&]<class E>(E) {

@@ -166,6 +166,9 @@ __device__ __forceinline__ void store_elements(const FastPass& p, const FastColu
 template <class L>
 __global__ __launch_bounds__(kThreads, 4) void fast_values_kernel(
     const SIMILIS_GRID_CONSTANT FastPass p) {
+  if constexpr (L::is_part) {
+    if (is_left_out<L>(p)) return;
+  }
   const FastColumn<L> column(p);
   if constexpr (L::is_part) {
     if (p.elsewhere != nullptr && blockIdx.x + blockIdx.y + blockIdx.z == 0 && threadIdx.x < 2) {
