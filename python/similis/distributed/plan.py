@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
@@ -21,6 +22,10 @@ _LEAST_ROWS = 3  # of a block: with fewer a GPU takes another path, whose last b
 _SPLINE_ROWS = 28  # beside a block, after which the prefilter's memory is below f64's precision
 _SPLINE_TAPS = 3
 _KEPT_BLOCKS = 2  # of rows from other ranks, at most, between a forward and its backward pass
+
+# By device: the least bytes of a block that is fetched in two halves for values, so that one is
+# sampled while the other arrives. Gradients take it whole: a block is a pass over the field.
+_HALVED_BYTES = {"cuda": 256 << 20}
 
 Block = tuple[Interval, Interval]  # rows, and the cells that count
 _NOTHING: Block = ((0, 0), (0, 0))
@@ -202,21 +207,27 @@ class Plan:
             low, high = max(low - 1, 0), min(high + 1, extent)
         return low, high
 
-    def each_block(self, image: Tensor, kept: Sequence[Tensor] = ()) -> Any:
+    def each_block(
+        self,
+        image: Tensor,
+        kept: Sequence[Tensor] = (),
+        keeps: Optional[list[Tensor]] = None,
+    ) -> Any:
         """Yields a round's number, this rank's rows of the image, its rows of the output that have
         voxels there, and their call, or None; the next block is on its way. A GPU computes the
         first round while the others are found; on a CPU, where looking takes as long as it takes,
-        rows travel while the first is computed. kept: the rows of all rounds but the first, if
-        keeps() said so."""
+        rows travel while the first is computed. keeps: takes the rows of all rounds but the first,
+        if they are not too many, to be given as `kept` for the backward pass."""
         if kept:
             for k, rows in enumerate([self._own(image), *kept]):
                 yield k, rows, self._own_rows_of(k), self._call(k)
             return
-        coming, before = None, marked(image.device)
+        before = marked(image.device)
+        coming: list[tuple[Exchange, Block]] = []
         if not image.is_cuda:
             self.settle()
             self._find_blocks(image.device)
-            coming = self._fetch(image, 1)
+            coming = self._fetch(image, 1, keeps is not None)
         if self.inner is None:
             yield 0, self._own(image), self._own_rows_of(0), self._call(0)
         else:
@@ -227,13 +238,18 @@ class Plan:
         if image.is_cuda:
             self.settle()
             self._find_blocks(image.device)
-            coming = self._fetch(image, 1, after=before)
+            coming = self._fetch(image, 1, keeps is not None, after=before)
         if self.inner is not None:
             self.inner.begin_reading()
         for k in range(1, len(self.rounds)):
-            arriving, coming = coming, self._fetch(image, k + 1)
-            assert arriving is not None
-            yield k, arriving.rows(), self._own_rows_of(k), self._call(k)
+            arriving, coming = coming, self._fetch(image, k + 1, keeps is not None)
+            for exchange, block in arriving:
+                rows, own = exchange.rows(), self._own_rows_of(k)
+                low = block[0][0] - self.rounds[k][self.slabs.rank][0][0]
+                here = rows.narrow(self.image_axis, low, block[0][1] - block[0][0])
+                yield k, here, own, self._call_of(block, own, k)
+            if keeps is not None and self._may_keep():
+                keeps.append(rows)
 
     def _own(self, image: Tensor) -> Tensor:
         start, stop = self.rounds[0][self.slabs.rank][0]
@@ -242,27 +258,52 @@ class Plan:
     def _own_rows_of(self, k: int) -> Interval:
         return self.own_rows[k] if k < len(self.own_rows) else (0, 0)
 
-    def keeps(self) -> bool:
+    def _may_keep(self) -> bool:
         """Whether rows from other ranks are kept for the backward pass; on all ranks alike."""
-        rounds = range(1, len(self.rounds))
-        most = sum(max(stop - start for start, stop in self.wanted(k)) for k in rounds)
+        most = sum(self._most_rows(k) for k in range(1, len(self.rounds)))
         return most <= _KEPT_BLOCKS * self.block_rows
+
+    def _most_rows(self, k: int) -> int:
+        return max(stop - start for start, stop in self.wanted(k))
 
     def wanted(self, k: int) -> list[Interval]:
         return [interval for interval, _ in self.rounds[k]]
 
-    def _fetch(self, image: Tensor, k: int, after: Any = None) -> Optional[Exchange]:
-        """after: a mark, behind which the GPU was given nothing that rows must wait for."""
+    def _fetch(
+        self, image: Tensor, k: int, in_halves: bool, after: Any = None
+    ) -> list[tuple[Exchange, Block]]:
+        """What comes of a round, in order, and this rank's block then; all is in one array. after: a
+        mark, behind which the GPU was given nothing that rows must wait for."""
         if k >= len(self.rounds):
-            return None
+            return []
         self.settle()
+        blocks, rank = self.rounds[k], self.slabs.rank
+        least = _HALVED_BYTES.get(image.device.type)
+        shape = list(image.shape)
+        shape[self.image_axis] = self._most_rows(k)
         with beside(image.device, after=after):
-            return Exchange(self.image_slabs, image, self.wanted(k), self.image_axis)
+            if not in_halves or least is None or math.prod(shape) * image.element_size() < least:
+                exchange = Exchange(self.image_slabs, image, self.wanted(k), self.image_axis)
+                return [(exchange, blocks[rank])]
+            low, high = shape_of = blocks[rank][0]
+            shape[self.image_axis] = high - low
+            into = image.new_empty(shape), shape_of
+            coming, halves = [], [_halves(each, self.margin) for each in blocks]
+            for i in (0, 1):
+                # A row that both halves see comes with the first.
+                wanted = [each[0][0] if i == 0 else (each[0][0][1], each[1][0][1]) for each in halves]
+                exchange = Exchange(self.image_slabs, image, wanted, self.image_axis, into=into)
+                coming.append((exchange, halves[rank][i]))
+            return coming
 
     def _call(self, k: int, own: Optional[Interval] = None) -> Optional[warp.Call]:
         """own: rows of the output, if not all that have voxels there."""
-        (low, high), cells = self.rounds[k][self.slabs.rank]
-        own = self._own_rows_of(k) if own is None else own
+        return self._call_of(
+            self.rounds[k][self.slabs.rank], self._own_rows_of(k) if own is None else own, k
+        )
+
+    def _call_of(self, block: Block, own: Interval, k: int) -> Optional[warp.Call]:
+        (low, high), cells = block
         if low == high or own[0] == own[1]:
             return None
         options, extent = dict(self.options), self.image_slabs.extent
@@ -276,6 +317,15 @@ class Plan:
         if own[1] - own[0] != self.slabs.extent:
             options["rows"] = (self.slabs.start + own[0], self.slabs.extent)
         return warp.parse(warp.text(self.operation, **options))
+
+
+def _halves(block: Block, margin: int) -> tuple[Block, Block]:
+    """The second has no cells if the block is small."""
+    (low, high), (first, end) = block
+    middle = (low + high) // 2
+    if margin > 0 or high - low < 2 * (_LEAST_ROWS + 1) or not first < middle < end:
+        return block, ((high, high), (high, high))
+    return ((low, middle + 1), (first, middle)), ((middle, high), (middle, end))
 
 
 def result_shape(plan: Plan, operands: Sequence[Optional[Tensor]]) -> list[int]:

@@ -101,11 +101,9 @@ def _sample_blocks(
     """Returns the rows of all rounds but the first, if they are kept for the backward pass."""
     image, affine, field, grid_affine = operands
     assert image is not None
-    is_set, kept = False, []
-    inner = plan.inner
-    for k, block, own, call in plan.each_block(image):
-        if k > 0 and has_backward and plan.keeps():
-            kept.append(block)
+    is_set, inner = False, plan.inner
+    kept: list[Tensor] = []
+    for k, block, own, call in plan.each_block(image, keeps=kept):
         if call is None:
             continue
         of_rows = (block, affine, narrowed(field, own, 1), grid_affine)
@@ -118,7 +116,7 @@ def _sample_blocks(
         is_set = True
     if not plan.is_confirmed(image):
         return _sample_blocks(plan, operands, result, has_backward)
-    return kept
+    return kept if has_backward else []
 
 
 class _Labels(torch.autograd.Function):

@@ -245,23 +245,29 @@ class Exchange(_Shares):
         wanted: Sequence[Interval],
         axis: int,
         messages: Optional[Messages] = None,
+        into: Optional[tuple[Tensor, Interval]] = None,
     ) -> None:
+        """into: an array for these rows and others, and the rows that it holds."""
         super().__init__(slabs, wanted, axis, messages)
         x = x.detach()
         for rank, rows in self._lent:
             if rank != slabs.rank:
                 self._send(rank, self._part(x, self._own, rows))
         self._arrived: list[tuple[Tensor, Tensor]] = []  # what is to be copied to its place
-        if [(slabs.rank, self._mine)] == self._held:
+        if into is None and [(slabs.rank, self._mine)] == self._held:
             self._rows = self._part(x, self._own, self._mine)
+        elif into is None:
+            self._rows = x.new_empty(self._shape(x, self._mine))
+            self._receive(x, self._mine)
         else:
-            self._rows = self._place_for(x)
+            self._rows, of = into
+            self._receive(x, of)
         self._begin()
 
-    def _place_for(self, x: Tensor) -> Tensor:
-        wire, result = _on_wire(self._slabs, x), x.new_empty(self._shape(x, self._mine))
+    def _receive(self, x: Tensor, of: Interval) -> None:
+        wire = _on_wire(self._slabs, x)
         for rank, rows in self._held:
-            place = self._part(result, self._mine, rows)
+            place = self._part(self._rows, of, rows)
             if rank == self._slabs.rank:
                 place.copy_(self._part(x, self._own, rows))
                 continue
@@ -270,7 +276,6 @@ class Exchange(_Shares):
                 memory = torch.empty(place.shape, dtype=x.dtype, device=wire)
                 self._arrived.append((place, memory))
             self._messages.receive(rank, memory)
-        return result
 
     def rows(self) -> Tensor:
         """The rows that this rank wants, once they are there. Own rows alone are a view of x."""

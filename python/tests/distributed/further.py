@@ -6,7 +6,7 @@ from cases import DEVICE, check, check_measure, check_transform, noise, own, spl
 
 import similis
 import similis.distributed as sd
-from similis.distributed import transport
+from similis.distributed import plan, transport
 
 
 def main():
@@ -74,9 +74,10 @@ def turned():
     image = noise(1, 1, 13, 6, 9)
     whole = similis.sample(image, affine=turn, displacement=u)
     (wanted,) = torch.autograd.grad(whole.square().sum(), u)
+    halved, cases = plan._HALVED_BYTES, (({}, None), ({}, 700), ({DEVICE.type: 0}, None))
     for image_slabs, slabs in zip(splits(13), splits(9)):
-        for block_bytes in (None, 700):
-            about = ("turn", image_slabs.sizes, slabs.sizes, block_bytes)
+        for plan._HALVED_BYTES, block_bytes in cases:
+            about = ("turn", image_slabs.sizes, slabs.sizes, block_bytes, plan._HALVED_BYTES)
             mine = own(u, slabs, 1)
             value = sd.sample(
                 own(image, image_slabs), image_slabs, slabs=slabs, affine=turn, displacement=mine,
@@ -89,3 +90,4 @@ def turned():
             assert block_bytes is not None or transport.sent_bytes == before, about
             (gradient,) = torch.autograd.grad(value.square().sum(), mine)
             check(gradient, own(wanted, slabs, 1), 0, *about, "field")
+    plan._HALVED_BYTES = halved
