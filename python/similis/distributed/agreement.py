@@ -7,8 +7,8 @@
 gathers a hash of the arguments. Where one rank's differ, or one rank refuses its own, all ranks
 raise a ValueError that names the argument, and the group works on. Own rows are not compared.
 
-A call that has work of its own to give to a GPU first agrees `later`: the hashes travel meanwhile,
-and settle() waits for them before pixels move.
+A call that has work of its own to give to a GPU first agrees `later`: settle() gathers the hashes
+before pixels move, while the GPU works.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch import Tensor
 from .._torch.tensors import is_transformed
 from .failure import reported, require_group, sends_from_cpu
 from .slabs import Slabs, require_slabs
-from .transport import Gathered, connect
+from .transport import connect, gathered
 
 _agreed: set[tuple[Any, bytes]] = set()
 
@@ -40,7 +40,7 @@ class Agreement:
         self._is_later = later
         self._said: Any = None
         self._key: tuple[Any, bytes] = (None, b"")
-        self._coming: Optional[Gathered] = None
+        self._mine: Optional[Tensor] = None
 
     def array(
         self, name: str, tensor: Any, slabs: Slabs, axis: int, may_be_none: bool = False
@@ -95,8 +95,7 @@ class Agreement:
         self._key, self._said = (self.slabs.group, digest), said
         if self._is_remembered() and said is None and self._key in _agreed:
             return
-        mine = torch.tensor([*digest, int(said is not None)], dtype=torch.uint8, device="cpu")
-        self._coming = Gathered(self.slabs, mine)
+        self._mine = torch.tensor([*digest, int(said is not None)], dtype=torch.uint8, device="cpu")
         if error is not None or not self._is_later:
             self.settle()
 
@@ -107,10 +106,10 @@ class Agreement:
 
     def settle(self) -> None:
         """Waits until all ranks have said what they call; raises on all what one refuses."""
-        coming, self._coming = self._coming, None
-        if coming is None:
+        mine, self._mine = self._mine, None
+        if mine is None:
             return
-        every = coming.results()
+        every = gathered(self.slabs, mine)
         require_group(self.slabs)
         if all(torch.equal(each, every[0]) for each in every) and int(every[0][-1]) == 0:
             if self._is_remembered():

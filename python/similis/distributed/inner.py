@@ -13,47 +13,52 @@ looks elsewhere, the call begins again and looks at all rows.
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 
+from .failure import require_group
 from .notes import Notes
 from .on_host import OnHost
 from .slabs import Interval, Slabs
-from .transport import beside, marked
+from .transport import beside, gathered, marked
 
 _OUTER_VOXELS = 5 << 25  # at least: 1.1 ms of an H200, as host and messages between ranks take
 _OUTER_ROWS = 64  # at least, beside each border
-_FROM = 1 << 20  # notes count cells down from here
-NOBODY: Interval = (0, 0)  # the cells of inner voxels that look elsewhere
-UNKNOWN: Interval = (-2, -2)
 
 
 class Inner:
+    """The inner rows of this rank."""
+
     def __init__(self, rows: Interval, own: int, device: torch.device) -> None:
         self.rows = rows
         self.outer = [each for each in ((0, rows[0]), (rows[1], own)) if each[0] < each[1]]
         self.notes = Notes(rows[1] - rows[0], device)
-        self._device = device
-        self._sampled: Optional[object] = None
-        self._ends: Optional[OnHost] = None
+        self.sampled: Any = None  # a mark behind them
 
-    def mark(self) -> None:
+    def mark(self, device: torch.device) -> None:
         """The GPU has been given the inner rows."""
-        self._sampled = marked(self._device)
+        self.sampled = marked(device)
 
-    def begin_reading(self) -> None:
-        with beside(self._device, after=self._sampled):
-            notes = self.notes.tensor
-            self._ends = OnHost(torch.stack([notes[:-1].amax(0), notes[-1]]))
 
-    def cells(self) -> Interval:
-        """The cells of voxels that look elsewhere, once the inner rows are sampled."""
-        assert self._ends is not None
-        (down, up), (has_noted, _) = self._ends.there().tolist()
-        if has_noted == 0:
-            return UNKNOWN
-        return NOBODY if up == 0 else (int(_FROM - down), int(up) - 1)
+class Answers:
+    """Whether inner rows of any rank look elsewhere, on its way; a collective call."""
+
+    def __init__(self, slabs: Slabs, inner: Optional[Inner], device: torch.device) -> None:
+        with beside(device, after=None if inner is None else inner.sampled):
+            if inner is None:
+                mine = torch.tensor([[0.0, 0.0], [1.0, 1.0]], device=device)
+            else:
+                notes = inner.notes.tensor
+                mine = torch.stack([notes[:-1].amax(0), notes[-1]])
+            self._every = OnHost(torch.stack(gathered(slabs, mine)))
+        self._slabs = slabs
+
+    def are_no(self) -> bool:
+        """Waits. Of a rank whose kernel takes no notes it is not known."""
+        every = self._every.there().tolist()
+        require_group(self._slabs)  # a lost rank ends the wait, too
+        return all(up == 0 and takes_notes > 0 for (_, up), (takes_notes, _) in every)
 
 
 def inner_of(

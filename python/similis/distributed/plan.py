@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._library import warp
 from .failure import require_group
-from .inner import NOBODY, Inner
+from .inner import Answers, Inner
 from .notes import Notes
 from .reach import Reach
 from .slabs import Interval, Slabs
@@ -57,6 +57,7 @@ class Plan:
         self.inner: Optional[Inner] = None  # own rows that are sampled before anyone looks at them
         self._found_by: Optional[Reach] = None
         self._has_inner = False  # on some rank
+        self._answers: Optional[Answers] = None
         self.notes: Optional[Notes] = None  # of a call with a given reach whose kernel marks voxels
         self.has_marked = False
         self.reach: Optional[Reach] = None  # of a call that fetches rows without a gather
@@ -93,11 +94,9 @@ class Plan:
 
     def is_confirmed(self, image: Tensor) -> bool:
         """Whether no rank's inner rows look elsewhere. If one's do, the call begins again."""
-        if not self._has_inner:
-            return True
-        cells = NOBODY if self.inner is None else self.inner.cells()
+        answers, self._answers = self._answers, None
         self.inner, self._has_inner = None, False
-        if all((first, end) == NOBODY for first, end in self._gathered(*cells)):
+        if answers is None or answers.are_no():
             return True
         assert self._found_by is not None
         self._found_by.looked = self.own_rows[:1]
@@ -234,13 +233,13 @@ class Plan:
             for own in (self.inner.rows, *self.inner.outer):
                 yield 0, self._own(image), own, self._call(0, own)
                 if own == self.inner.rows:
-                    self.inner.mark()
+                    self.inner.mark(image.device)
         if image.is_cuda:
             self.settle()
             self._find_blocks(image.device)
             coming = self._fetch(image, 1, keeps is not None, after=before)
-        if self.inner is not None:
-            self.inner.begin_reading()
+        if self._has_inner:
+            self._answers = Answers(self.slabs, self.inner, image.device)
         for k in range(1, len(self.rounds)):
             arriving, coming = coming, self._fetch(image, k + 1, keeps is not None)
             for exchange, block in arriving:
