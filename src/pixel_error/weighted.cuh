@@ -201,7 +201,7 @@ __global__ __launch_bounds__(kThreads) void weighted_errors_kernel(const Weighte
   for (std::int64_t block = blockIdx.x; block < walk.results * work.slots; block += gridDim.x) {
     const std::int64_t result = block / work.slots, slot = block - result * work.slots;
     double scale = 0;  // of gradients
-    if (work.x_gradient || work.y_gradient) {
+    if (weighted.adds_errors && (work.x_gradient || work.y_gradient)) {
       const double divisor =
           weighted.weights ? sum_of_slots(weighted.weights, result, work.slots) : work.divisor;
       scale = divisor == 0 ? 0 : work.upstream.of(result) / divisor;
