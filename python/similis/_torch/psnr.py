@@ -57,8 +57,10 @@ class _Psnr(torch.autograd.Function):
             error = compute_value(x, y, mask, None, text)
         ctx.save_for_backward(x, y, mask, error)
         ctx.text, ctx.of_range = text, of_range
-        decibels = torch.rsub(torch.log10(error), of_range, alpha=10)
-        return decibels if x.dtype == torch.float64 else decibels.float()
+        wide = x.dtype == torch.float64
+        decibels = torch.empty_like(error, dtype=torch.float64 if wide else torch.float32)
+        torch.xlogy(_SLOPE, error, out=decibels)  # one operator, rounded once
+        return decibels.add_(of_range) if of_range else decibels
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
