@@ -195,11 +195,12 @@ TEST_P(FastPathOfHalves, EachIsRightByItself) {
 
 INSTANTIATE_TEST_SUITE_P(Factors, FastPathOfHalves,
     testing::Values(Halves{1, 1e-6}, Halves{3, 1e-6}, Halves{1, 1e-3}, Halves{1, 0}, Halves{3, 0},
-        Halves{1, 1e-33}, Halves{1, 1e30}));
+        Halves{1, 1e-33}, Halves{1, 1e30}, Halves{2, 1e-6}, Halves{5, 1e-33}, Halves{5, 0},
+        Halves{2, 1e30}));
 
 // An upstream that is no number reaches the voxels of its cell, and no other.
 TEST(FastPath, UpstreamsThatAreNoNumbersReachTheirCellAlone) {
-  for (const std::int64_t components : {1, 3}) {
+  for (const std::int64_t components : {1, 3, 5}) {
     const Extents shape = {1, components, 11, 12, 36};
     const Layout layout = components == 3 ? Layout::channels_last : Layout::dense;
     const test::Array image = test::noise(shape, DType::f32, layout, 1, 1);
@@ -227,6 +228,38 @@ TEST(FastPath, UpstreamsThatAreNoNumbersReachTheirCellAlone) {
           }
         }
         EXPECT_EQ(reached, 8);
+      }
+    }
+  }
+}
+
+// An index of exactly 0 has no slope under a padding, and one above it has its cell's.
+TEST(FastPath, PaddedBordersHaveNoSlopeThemselves) {
+  for (const Extents& shape : {Extents{1, 2, 9, 40}, Extents{1, 2, 5, 9, 40}}) {
+    const int rank = shape.rank() - 2;
+    Extents of_field = shape;
+    for (int a = 0; a < rank; ++a) of_field[1 + a] = shape[2 + a];
+    of_field[rank + 1] = rank;
+    const test::Array image = test::noise(shape, DType::f32, Layout::dense, 1, 1);
+    const test::Array upstream = test::noise(shape, DType::f32, Layout::dense, 2, 1);
+    for (const Outside padding : {Outside::border, Outside::reflection}) {
+      for (const double u : {0.0, 1e-6}) {
+        const test::Array field =
+            test::make(of_field, DType::f32, Layout::dense, [u](std::int64_t) { return u; });
+        const SampleOptions options{.displacement = field, .padding_mode = padding};
+        for (const test::Backend& backend : test::backends(test::Gpu::included)) {
+          const test::ScopedBackend chosen(backend);
+          SCOPED_TRACE(backend.name);
+          const test::Array by_field =
+              test::filled(of_field, DType::f32, Layout::dense, test::kUntouched);
+          test::call_sample(image, {.upstream = upstream, .grid_gradient = by_field}, options);
+          const std::vector<double> slopes = to_doubles(by_field);
+          const auto row = static_cast<std::size_t>(shape[shape.rank() - 1] * rank);
+          for (std::size_t i = 0; i < slopes.size(); i += row) {
+            EXPECT_EQ(slopes[i] == 0, u == 0) << i;
+            EXPECT_NE(slopes[i + static_cast<std::size_t>(rank)], 0) << i;
+          }
+        }
       }
     }
   }

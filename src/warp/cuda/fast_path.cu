@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <limits>
 
-#include "src/core/tensor/memory.h"
 #include "src/gpu/cuda/blocks.h"
 #include "src/gpu/cuda/vendor.h"
 #include "src/warp/cuda/pass.h"
@@ -43,11 +42,11 @@ bool is_fast(const TensorView& image, FastLayout layout) {
 }
 
 // Returns whether kernels can gather from an image, or scatter to it, by offsets of 32 bits, and
-// whether it has `least` voxels along each axis.
-bool has_short_places(const TensorView& image, int rank, std::int64_t least = 2) {
+// whether it has two voxels along each axis.
+bool has_short_places(const TensorView& image, int rank) {
   std::int64_t span = 3;
   for (int axis = 5 - rank; axis < 5; ++axis) {
-    if (image.shape[axis] < least || image.shape[axis] > kMostFastVoxels) return false;
+    if (image.shape[axis] < 2 || image.shape[axis] > kMostFastVoxels) return false;
     span += (image.shape[axis] - 1) * std::abs(image.strides[axis]);
   }
   return fits_32_bits(span);
@@ -81,9 +80,9 @@ bool fits_launches(const Pass& pass) {
 struct CellRows {
   std::int64_t first, end;
 
-  CellRows(const Pass& pass, std::int64_t low) {
+  explicit CellRows(const Pass& pass) {
     const Axis& axis = pass.axes[pass.rank - 1];
-    first = std::max({axis.start, axis.first_cell, low});
+    first = std::max(axis.start, axis.first_cell);
     end = std::min(axis.start + axis.extent - 1, axis.end_cell);
   }
   bool is_empty() const { return end <= first; }
@@ -94,7 +93,7 @@ struct CellRows {
 bool has_cells(const Pass& pass) {
   const Axis& axis = pass.axes[pass.rank - 1];
   const std::int64_t end = axis.start + axis.extent;
-  return !CellRows(pass, 0).is_empty() && (axis.start == 0 || axis.first_cell >= axis.start) &&
+  return !CellRows(pass).is_empty() && (axis.start == 0 || axis.first_cell >= axis.start) &&
          (end == axis.whole || axis.end_cell < end) &&
          (pass.padding == Outside::zeros || axis.end_cell != axis.whole - 1);
 }
@@ -142,12 +141,12 @@ std::int64_t elements_before(const Axis& axis, const CellRows& cells, const Fast
 }
 
 // Counts rows of the image from the first whose cell counts; p->image is the whole's address.
-void set_rows(const Pass& pass, int low, FastPass* p) {
+void set_rows(const Pass& pass, FastPass* p) {
   const Axis& axis = pass.axes[pass.rank - 1];
-  const CellRows cells(pass, low);
+  const CellRows cells(pass);
   const auto from_first = [&](std::int64_t row) { return static_cast<int>(row - cells.first); };
   p->last[pass.rank - 1] = from_first(cells.end);
-  p->rows = {.counter = kCounterWord + static_cast<int>(cells.first - low),
+  p->rows = {.counter = kCounterWord + static_cast<int>(cells.first),
       .whole_last = static_cast<int>(axis.whole - 1),
       .first_cell = from_first(axis.first_cell),
       .cells = static_cast<unsigned>(axis.end_cell - axis.first_cell)};
@@ -203,7 +202,7 @@ FastPass fast_pass(const Pass& pass, const Transform* transforms) {
     p.field = static_cast<const float*>(pass.field.data());
     p.field_strides = field_strides_of(pass.field, rank);
   }
-  set_rows(pass, 0, &p);
+  set_rows(pass, &p);
   return p;
 }
 
@@ -245,7 +244,7 @@ void launch(const Pass& pass, std::int64_t images, FastPass p, const FastKernel&
   // Blocks that run together read the rims of each other's cells from the L2 cache, which holds
   // some 4 channels of their volumes: with 16 channels a block 1.7 times the image came from
   // memory.
-  if (may_split_channels && pass.rank == 3 && p.group > kLeastGroup) {
+  if (may_split_channels && pass.rank == 3 && kernel.box_bytes == 0 && p.group > kLeastGroup) {
     split_channels(tiles(p.channels, tiles(p.channels, kLeastGroup)));
   }
   while (may_split_channels && p.group > kLeastGroup && is_short(blocks, device)) {
@@ -262,41 +261,30 @@ void launch(const Pass& pass, std::int64_t images, FastPass p, const FastKernel&
   gpu::launch(pass.operation, exec.queue.handle, blocks, kThreads, bytes, kernel.function, p);
 }
 
-// Returns into how many groups of channels the gradient to the field is cut, so that the GPU has
-// enough blocks: groups are images of one field, whose gradients are added up afterwards. The rule
-// knows the pass and its whole axes alone, so that a gradient has the same bits whatever else is
-// asked for, and in parts.
-int field_groups(const Pass& pass, FastPass p) {
-  if (pass.batch != 1 || p.transforms != nullptr || p.field_gradient == nullptr) return 1;
+// Returns whether warps of a block share voxels for the gradient to the field, and take channels,
+// so that the GPU has enough blocks. The rule knows the pass and its whole axes alone, so that a
+// gradient has the same bits whatever else is asked for, and in parts.
+bool shares_voxels(const Pass& pass, FastPass p) {
+  if (p.channels < kTileY || p.transforms != nullptr || p.field_gradient == nullptr) return false;
   p.out[2] = static_cast<int>(pass.axes[pass.rank - 1].out_whole);
-  int groups = 1;
-  while (p.channels % (2 * groups) == 0 && p.channels / (2 * groups) >= kLeastGroup &&
-         is_short(blocks_of(pass.rank, groups, &p, kLeastDepth), pass.image.device)) {
-    groups *= 2;
-  }
-  return groups;
+  return is_short(blocks_of(pass.rank, pass.batch, &p, kLeastDepth), pass.image.device);
 }
 
 void launch_field_gradient(
-    const Pass& pass, FastPass p, const FastKernel& kernel, const Execution& exec) {
-  const int groups = field_groups(pass, p);
-  if (groups == 1) return launch(pass, pass.batch, p, kernel, false, exec);
-  float* const sum = p.field_gradient;
-  const FastStrides strides = p.gradient_strides;
-  const int row = p.out[0] * pass.rank, plane = p.out[1] * row;
-  p.channels = p.group = p.channels / groups;
-  p.image_strides.image = p.channels * p.image_channel;
-  p.upstream_strides.image = p.channels * p.upstream_channel;
-  p.field_strides.image = 0;
-  p.gradient_strides = {std::int64_t{plane} * p.out[2], pass.rank, row, plane};
-  const auto floats = static_cast<std::size_t>(groups * p.gradient_strides.image);
-  const auto memory = allocate_bytes(floats * sizeof(float), pass.image.device, exec);
-  p.field_gradient = static_cast<float*>(memory.get());
-  p.keeps = false;
-  p.noted = nullptr;
-  launch(pass, groups, p, kernel, false, exec);
-  p.keeps = pass.adds_to_field_gradient;
-  add_groups(p, groups, row, sum, strides, pass.operation, exec);
+    const Pass& pass, FastPass p, bool with_sums, bool is_part, const Execution& exec) {
+  const FastLayout layout = layout_of(pass);
+  const bool is_padded = pass.padding != Outside::zeros;
+  if (!shares_voxels(pass, p)) {
+    const FastKernel kernel =
+        fast_gradients(layout, is_half(pass.image), is_padded, with_sums, is_part);
+    return launch(pass, pass.batch, p, kernel, false, exec);
+  }
+  const FastKernel kernel = fast_gradients_channels(layout, is_half(pass.image), is_padded);
+  p.depth = kernel.depth;
+  p.tiles_z = tiles(p.out[2], p.depth);
+  const dim3 blocks(static_cast<unsigned>(tiles(p.out[0], kTileX)), static_cast<unsigned>(p.out[1]),
+      static_cast<unsigned>(p.tiles_z * pass.batch));
+  gpu::launch(pass.operation, exec.queue.handle, blocks, kThreads, 0, kernel.function, p);
 }
 
 // Returns whether many voxels may lie in rows that the image lacks: a map turns them there, where a
@@ -323,10 +311,7 @@ bool takes_fast_values(const Pass& pass) {
 bool takes_fast_gradients(const Pass& pass, const TensorView& sums) {
   const FastLayout layout = layout_of(pass);
   const TensorView& by_field = pass.field_gradient;
-  // run_fast_gradients() leaves out the first voxels of padded images, and a cell has two.
-  const std::int64_t least = pass.padding == Outside::zeros ? 2 : 3;
   return is_fast(pass) && !(pass.adds_to_field_gradient && layout == FastLayout::vectors) &&
-         has_short_places(pass.image, pass.rank, least) && !CellRows(pass, least - 2).is_empty() &&
          !pass.deterministic && pass.upstream.dtype == pass.image.dtype &&
          has_fast_strides(pass.upstream) && fits_32_bits(pass.upstream.strides[1]) &&
          (by_field.empty() ||
@@ -335,9 +320,21 @@ bool takes_fast_gradients(const Pass& pass, const TensorView& sums) {
          (sums.empty() || (is_fast(sums, layout) && has_short_places(sums, pass.rank)));
 }
 
+bool clears_fast_sums(const Pass& pass, const TensorView& sums) {
+  const Axis& cut = pass.axes[pass.rank - 1];
+  bool is_alike = sums.shape[0] == pass.batch;
+  for (int a = 0; a < pass.rank; ++a) is_alike &= sums.shape[4 - a] == pass.axes[a].out_extent;
+  // Stores to the volumes of many channels hold up the loads by more than a memset takes.
+  const bool is_light = pass.rank == 2 || pass.channels == 1;
+  return is_alike && is_light && layout_of(pass) != FastLayout::vectors && !cut.is_part() &&
+         cut.out_extent == cut.out_whole && !pass.adds_to_field_gradient &&
+         (!pass.field_gradient.empty() || has_matrix_gradient(pass));
+}
+
 unsigned fast_sum_blocks(const Pass& pass) {
   FastPass p = fast_pass(pass, nullptr);
-  const FastKernel kernel = fast_gradients(layout_of(pass), is_half(pass.image), true);
+  const FastKernel kernel =
+      fast_gradients(layout_of(pass), is_half(pass.image), pass.padding != Outside::zeros, true);
   const dim3 blocks = blocks_of(pass.rank, pass.batch, &p, kernel.depth);
   return blocks.x * blocks.y * static_cast<unsigned>(p.tiles_z);
 }
@@ -366,6 +363,7 @@ void run_fast_gradients(const Pass& pass, const Transform* transforms, const Ten
   FastPass p = fast_pass(pass, transforms);
   const FastLayout layout = layout_of(pass);
   const TensorView& by_field = pass.field_gradient;
+  const bool is_padded = pass.padding != Outside::zeros;
   p.upstream = pass.upstream.data();
   p.upstream_strides = strides_of(pass.upstream, pass.rank);
   p.upstream_channel = pass.upstream.strides[1];
@@ -379,14 +377,10 @@ void run_fast_gradients(const Pass& pass, const Transform* transforms, const Ten
       to_field.gradient_strides = field_strides_of(by_field, pass.rank);
     }
     to_field.matrix_sums = matrix_sums;
-    if (pass.padding != Outside::zeros) {
-      // There is no slope at the border itself, and so the first cell needs a look.
-      const FastStrides& s = p.image_strides;
-      to_field.low = 1;
-      for (int a = 0; a < pass.rank - 1; ++a) --to_field.last[a];
-      const std::int64_t cell = std::int64_t{s.x} + s.y;
-      to_field.image = static_cast<const char*>(pass.image.data()) + cell * size_bytes(p.dtype);
-      set_rows(pass, 1, &to_field);
+    if (!sums.empty() && clears_fast_sums(pass, sums)) {
+      to_field.sums = static_cast<float*>(sums.data());
+      to_field.sums_strides = strides_of(sums, pass.rank);
+      to_field.sums_channel = sums.strides[1];
     }
     const bool is_part = to_field.keeps || has_many_elsewhere(pass);
     if (to_field.keeps && matrix_sums != nullptr) {  // no kernel does both
@@ -394,24 +388,25 @@ void run_fast_gradients(const Pass& pass, const Transform* transforms, const Ten
       to_matrices.keeps = false;
       to_matrices.noted = nullptr;
       to_matrices.field_gradient = nullptr;
-      launch_field_gradient(
-          pass, to_matrices, fast_gradients(layout, is_half(pass.image), true), exec);
+      launch_field_gradient(pass, to_matrices, true, false, exec);
       to_field.matrix_sums = nullptr;
     }
-    const bool with_sums = to_field.matrix_sums != nullptr;
-    launch_field_gradient(
-        pass, to_field, fast_gradients(layout, is_half(pass.image), with_sums, is_part), exec);
+    launch_field_gradient(pass, to_field, to_field.matrix_sums != nullptr, is_part, exec);
   }
   if (!sums.empty()) {
     p.sums_strides = strides_of(sums, pass.rank);
     p.sums = static_cast<float*>(sums.data()) +
-             elements_before(pass.axes[pass.rank - 1], CellRows(pass, 0), p.sums_strides);
+             elements_before(pass.axes[pass.rank - 1], CellRows(pass), p.sums_strides);
     if (sums.shape[0] < pass.batch) p.sums_strides.image = 0;
     p.sums_channel = sums.strides[1];
+    const bool is_half_image = is_half(pass.image);
+    if (layout == FastLayout::volume && p.channels > 1) {
+      return launch(
+          pass, pass.batch, p, fast_scatter_channels(is_half_image, is_padded), true, exec);
+    }
     p.block_channels = p.channels;
     p.group = 1;
-    const bool is_padded = pass.padding != Outside::zeros;
-    launch(pass, pass.batch, p, fast_scatter(layout, is_half(pass.image), is_padded), false, exec);
+    launch(pass, pass.batch, p, fast_scatter(layout, is_half_image, is_padded), false, exec);
   }
 }
 

@@ -25,21 +25,23 @@ __device__ inline int row_x() { return static_cast<int>(blockIdx.x) * kTileX; }
 /// the scatter of volumes with zeros outside, since those of f32 have no register to spare.
 struct Volume {
   static constexpr int rank = 3, step = 1;
-  static constexpr bool is_half = false, may_pad = true, is_part = false;
+  static constexpr bool is_half = false, may_pad = true, is_part = false, skips_zero = false;
 };
 struct Vectors {
   static constexpr int rank = 3, step = 3;
-  static constexpr bool is_half = false, may_pad = false, is_part = false;
+  static constexpr bool is_half = false, may_pad = false, is_part = false, skips_zero = false;
 };
 struct Picture {
   static constexpr int rank = 2, step = 1;
-  static constexpr bool is_half = false, may_pad = true, is_part = false;
+  static constexpr bool is_half = false, may_pad = true, is_part = false, skips_zero = false;
 };
 template <class L> struct Half : L { static constexpr bool is_half = true; };
 /// Of an image that has rows of a longer axis, and of results that are added to: what such calls
 /// ask at the border costs others 4 % of a step.
 template <class L> struct Part : L { static constexpr bool is_part = true; };
 template <class L> struct Unpadded : L { static constexpr bool may_pad = false; };
+/// Of padded images: an index of exactly 0 has no slope, so that its cell is one at the border.
+template <class L> struct Padded : L { static constexpr bool skips_zero = true; };
 
 /// A thread's column of voxels: along z, or along y in 2D.
 template <class L> struct FastColumn {
@@ -49,19 +51,18 @@ template <class L> struct FastColumn {
   bool is_mine;      // it repeats no other column
   double base[rank], by_z[rank], by_u[rank];
 
-  __device__ explicit FastColumn(const FastPass& p) {
+  /// Warps take columns beside each other along y, or behind each other in 2D.
+  __device__ explicit FastColumn(const FastPass& p)
+      : FastColumn(p, rank == 3 ? static_cast<int>(blockIdx.y) * kTileY + warp() : 0,
+            rank == 3 ? 1 : kTileY, rank == 3 ? 0 : warp()) {}
+  /// The `own`-th of the block's `columns` behind each other.
+  __device__ FastColumn(const FastPass& p, int y_, int columns, int own) : y(y_) {
     x = row_x() + lane();
     const int plane = static_cast<int>(blockIdx.z) / p.tiles_z;
     n = plane / p.block_channels;
     c = plane - n * p.block_channels;
     const int tile = static_cast<int>(blockIdx.z) - plane * p.tiles_z;
-    if constexpr (rank == 3) {
-      y = static_cast<int>(blockIdx.y) * kTileY + warp();
-      z = tile * p.depth;
-    } else {
-      y = 0;
-      z = (tile * kTileY + warp()) * p.depth;
-    }
+    z = (tile * columns + own) * p.depth;
     is_mine = x < p.out[0] && y < p.out[1] && z < p.out[2];
     x = min(x, p.out[0] - 1);
     y = min(y, p.out[1] - 1);
@@ -78,7 +79,7 @@ template <class L> struct FastColumn {
 #pragma unroll
     for (int a = 0; a < rank; ++a) {
       // The same as in ColumnBase and find_index().
-      base[a] = fma(t.m[a][0], gx, rank == 3 ? fma(t.m[a][1], gy, t.m[a][3]) : t.m[a][3]) - p.low;
+      base[a] = fma(t.m[a][0], gx, rank == 3 ? fma(t.m[a][1], gy, t.m[a][3]) : t.m[a][3]);
       by_z[a] = t.m[a][rank - 1];
       by_u[a] = t.s[a][a];
     }
@@ -91,7 +92,6 @@ template <class L> struct FastColumn {
     return n * s.image + static_cast<std::int64_t>(at_z) * s.z +
            static_cast<std::int64_t>(y) * s.y + static_cast<std::int64_t>(row_x()) * s.x;
   }
-  /// The index less `low`.
   __device__ double index(int a, double gz, float u) const {
     return fma(by_u[a], static_cast<double>(u), fma(by_z[a], gz, base[a]));
   }
@@ -171,6 +171,10 @@ __device__ __forceinline__ bool find_cell(const FastPass& p, const FastColumn<L>
   for (int a = 0; a < L::rank; ++a) {
     cell->voxel[a] = split(column.index(a, gz, u[a]), &cell->fraction[a], counter_of<L>(p, a));
     is_inside &= static_cast<unsigned>(cell->voxel[a]) < static_cast<unsigned>(p.last[a]);
+    if constexpr (L::skips_zero) {
+      const int first = counter_of<L>(p, a) - kCounterWord;  // voxels count from this one
+      is_inside &= ((cell->voxel[a] + first) | __float_as_int(cell->fraction[a])) != 0;
+    }
   }
   return is_inside;
 }
@@ -192,21 +196,6 @@ __device__ __forceinline__ unsigned find_cells(const FastPass& p, const FastColu
   return inside;
 }
 
-/// Returns which of a cell's corners are voxels, a bit each as in Corners.
-template <class L>
-__device__ __forceinline__ unsigned corners_inside(const FastPass& p, const FastCell<L>& cell) {
-  unsigned which = L::rank == 3 ? 0xff : 0xf;
-#pragma unroll
-  for (int a = 0; a < L::rank; ++a) {
-    constexpr unsigned kUpper[3] = {0xaa, 0xcc, 0xf0};
-    const auto voxel = static_cast<unsigned>(cell.voxel[a]);
-    const auto last = static_cast<unsigned>(p.last[a]);
-    if (voxel > last) which &= kUpper[a];
-    if (voxel + 1 > last) which &= ~kUpper[a];
-  }
-  return which;
-}
-
 template <class L> __device__ __forceinline__ bool is_counted(const FastPass& p, int voxel) {
   return static_cast<unsigned>(voxel - p.rows.first_cell) < p.rows.cells;
 }
@@ -214,7 +203,7 @@ template <class L> __device__ __forceinline__ bool is_counted(const FastPass& p,
 /// Returns whether a cell, counted from the first row, lies in other rows of the whole image, where
 /// no padding moves it: its index along x and y does not matter then.
 template <class L> __device__ __forceinline__ bool is_in_other_rows(const FastPass& p, int voxel) {
-  const int cell = voxel + p.rows.counter - kCounterWord + static_cast<int>(p.low);
+  const int cell = voxel + p.rows.counter - kCounterWord;
   return static_cast<unsigned>(cell) < static_cast<unsigned>(p.rows.whole_last) &&
          !is_counted<L>(p, voxel);
 }
@@ -270,117 +259,6 @@ __device__ __forceinline__ unsigned for_each_batch(
     body(z, cells, inside);
   }
   return at_border;
-}
-
-/// The cell of a voxel at the border, with the padding folded in. Cells of padded images have all
-/// their corners; fractions are NaN where the coordinate is.
-template <class L> struct BorderCell : FastCell<L> {
-  unsigned corners;      // those that are voxels, a bit each
-  float slope[L::rank];  // derivative of the folded index by the index
-};
-
-/// An index with the padding folded in, its cell inside the image, and its slope.
-struct FoldedIndex {
-  int voxel;  // kNoVoxel: far outside
-  float fraction, slope;
-};
-__device__ SIMILIS_NOINLINE inline FoldedIndex folded_index(
-    double index, int last, Outside padding, bool align_corners) {
-  const Place folded = place(index, last, padding, align_corners);
-  if (folded.index < 0) return {kNoVoxel, 0, 0};
-  const int voxel = min(static_cast<int>(folded.index), last - 1);
-  return {voxel, static_cast<float>(folded.index - voxel), static_cast<float>(folded.slope)};
-}
-
-/// The number that SampleRequest::elsewhere counts cells down from.
-constexpr int kElsewhere = 1 << 20;
-
-// Numbers above 0 are in the order of their bits.
-__device__ __forceinline__ void raise(float* to, float value) {
-  if (value > *static_cast<volatile float*>(to)) {
-    atomicMax(reinterpret_cast<int*>(to), __float_as_int(value));
-  }
-}
-
-/// Notes that a voxel's cell is none of those reached.
-__device__ SIMILIS_NOINLINE inline void note_beyond(const FastPass& p) {
-  raise(p.elsewhere + 2 * static_cast<std::int64_t>(p.out[2]) + 1, 2);
-}
-
-/// Notes a cell that does not count here, counted from the first row as in BorderCell.
-template <class L>
-__device__ SIMILIS_NOINLINE void note_elsewhere(
-    const FastPass& p, const FastColumn<L>& column, int voxel) {
-  const int cell = voxel + p.rows.counter - kCounterWord + static_cast<int>(p.low);
-  if (static_cast<unsigned>(cell + 1) > static_cast<unsigned>(p.rows.whole_last + 1)) return;
-  float* const row = p.elsewhere + 2 * static_cast<std::int64_t>(column.z);
-  raise(row, static_cast<float>(kElsewhere - cell));
-  raise(row + 1, static_cast<float>(cell + 2));
-}
-
-template <class L>
-__device__ __forceinline__ BorderCell<L> border_cell(
-    const FastPass& p, const FastColumn<L>& column, int z) {
-  BorderCell<L> cell;
-  float u[1][L::rank];
-  load_field<L>(p, column, z, field_at<L>(p, column, z), u);
-  bool is_number = true, is_near = true, is_reached = true;
-  const bool is_padded = L::may_pad && p.padding != Outside::zeros;
-#pragma unroll
-  for (int a = 0; a < L::rank; ++a) {
-    const double index = column.index(a, column.position(p, z), u[0][a]);
-    is_number &= index == index;
-    cell.slope[a] = 1;
-    if (!is_padded) {
-      if (L::is_part && a == L::rank - 1) {
-        is_reached = !(index < p.reached_first || index >= p.reached_end);
-      }
-      cell.voxel[a] = split(index, &cell.fraction[a], counter_of<L>(p, a));
-      continue;
-    }
-    const int low = static_cast<int>(p.low);
-    const int last = a == L::rank - 1 ? p.rows.whole_last : p.last[a] + low;
-    const FoldedIndex folded = folded_index(index + p.low, last, p.padding, p.align_corners);
-    is_near &= folded.voxel != kNoVoxel;
-    if (L::is_part && a == L::rank - 1) {
-      const double place = folded.voxel + static_cast<double>(folded.fraction);
-      is_reached = folded.voxel == kNoVoxel || !(place < p.reached_first || place >= p.reached_end);
-    }
-    cell.voxel[a] = folded.voxel - (low + counter_of<L>(p, a) - kCounterWord);
-    cell.fraction[a] = folded.fraction;
-    cell.slope[a] = folded.slope;
-  }
-  const bool is_here = is_counted<L>(p, cell.voxel[L::rank - 1]);
-  if constexpr (L::is_part) {
-    if (p.elsewhere != nullptr && is_number) {
-      if (is_near && !is_here) note_elsewhere<L>(p, column, cell.voxel[L::rank - 1]);
-      if (!is_reached) note_beyond(p);
-      is_number = is_reached;
-    }
-  }
-  is_near &= is_here;
-#pragma unroll
-  for (int a = 0; a < L::rank; ++a) {
-    if (!is_number) cell.fraction[a] = NAN;
-  }
-  cell.corners = !is_number || !is_near ? 0
-                 : is_padded            ? (L::rank == 3 ? 0xffu : 0xfu)
-                                        : corners_inside<L>(p, cell);
-  cell.offset = cell.corners == 0 ? 0 : cell.place(p.image_strides);
-  return cell;
-}
-
-/// Calls body(z, cell) for those of the column's voxels in `which`, a bit each, whose cells have
-/// some corner that is a voxel, or whose coordinate is NaN.
-template <class L, class Body>
-__device__ __forceinline__ void for_each_at_border(
-    const FastPass& p, const FastColumn<L>& column, unsigned which, const Body& body) {
-#pragma unroll 1
-  for (; which != 0; which &= which - 1) {
-    const int z = column.z + __ffs(static_cast<int>(which)) - 1;
-    const BorderCell<L> cell = border_cell<L>(p, column, z);
-    if (cell.corners != 0 || cell.fraction[0] != cell.fraction[0]) body(z, cell);
-  }
 }
 
 /// Calls body.template operator()<E>() with the type of the image's elements.
@@ -440,21 +318,6 @@ __device__ __forceinline__ Corners<L> load_corners(const Lines<L, E>& lines, int
     const E* first = lines.at(line, offset);
     k.v[2 * line] = load_float(first);
     k.v[2 * line + 1] = load_float(first + L::step);
-  }
-  return k;
-}
-
-/// Loads the corners, and 0 for those that are no voxels.
-template <class L, class E>
-__device__ __forceinline__ Corners<L> load_corners_inside(
-    const FastPass& p, const BorderCell<L>& cell, const E* plane) {
-  const Lines<L, E> lines(plane, p.image_strides);
-  Corners<L> k;
-#pragma unroll
-  for (int i = 0; i < 1 << L::rank; ++i) {
-    k.v[i] = cell.corners >> i & 1u
-                 ? load_float(lines.at(i / 2, cell.offset) + (i % 2 ? L::step : 0))
-                 : 0.0f;
   }
   return k;
 }

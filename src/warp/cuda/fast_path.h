@@ -17,6 +17,10 @@ bool takes_fast_values(const Pass& pass);
 /// `sums` is the array that the image's gradient is added to, or empty.
 bool takes_fast_gradients(const Pass& pass, const TensorView& sums);
 
+/// Returns whether run_fast_gradients() clears `sums` before it adds to them: the kernel of the
+/// gradient to the field does, where it has a thread for each voxel of the image.
+bool clears_fast_sums(const Pass& pass, const TensorView& sums);
+
 /// Run the pass. `transforms` is in the device's memory, one for each image, or null if there are
 /// no matrices.
 void run_fast_values(const Pass& pass, const Transform* transforms, const Execution& exec);
@@ -37,8 +41,8 @@ struct FastStrides {
 /// The high word of the counter that split() in fast_path.cuh adds to an index.
 constexpr int kCounterWord = 0x41380000;
 
-/// The part of the axis along z, or y in 2D, that the image has. Rows count from row `first` +
-/// `low` of the whole axis, the first at which a cell begins that counts.
+/// The part of the axis along z, or y in 2D, that the image has. Rows count from row `first` of the
+/// whole axis, the first at which a cell begins that counts.
 struct FastRows {
   int counter;     // kCounterWord + first
   int whole_last;  // last voxel of the whole axis
@@ -48,9 +52,8 @@ struct FastRows {
 
 struct FastPass {
   int out[3];              // number of voxels of the output along x, y, z; x, 1, y in 2D
-  int last[3];             // the image's last voxel along x, y, z, at least 1, less `low`
+  int last[3];             // the image's last voxel along x, y, z, at least 1
   double first[3];         // Axis::first
-  double low;              // cells below this voxel are at the border
   FastRows rows;           // its last row is last[2], or last[1] in 2D
   int tiles_z, depth;      // number of tiles of an image along z, and of their voxels there
   int block_channels;      // number of groups of channels that have blocks of their own, or 1
@@ -99,13 +102,14 @@ FastKernel fast_values(FastLayout layout, bool is_half, bool is_part);
 /// Values of the nearest voxels, for layouts but vectors.
 FastKernel fast_nearest(FastLayout layout, bool is_half);
 /// To the field and the matrices.
-FastKernel fast_gradients(FastLayout layout, bool is_half, bool with_sums, bool is_part = false);
-/// Adds up the pass's field gradients of groups of channels, which are dense and have rows of `row`
-/// floats, to an array of these strides.
-/// If the pass keeps what there is, they are added to it.
-void add_groups(const FastPass& pass, int groups, int row, float* sum, const FastStrides& strides,
-    const char* operation, const Execution& exec);
+FastKernel fast_gradients(
+    FastLayout layout, bool is_half, bool is_padded, bool with_sums, bool is_part = false);
+/// To the field of few voxels with many channels, for layouts but vectors: blocks take a row of
+/// columns, and their warps take channels.
+FastKernel fast_gradients_channels(FastLayout layout, bool is_half, bool is_padded);
 /// To the image.
 FastKernel fast_scatter(FastLayout layout, bool is_half, bool is_padded);
+/// The same for volumes of several channels.
+FastKernel fast_scatter_channels(bool is_half, bool is_padded);
 
 }  // namespace similis::warp_internal

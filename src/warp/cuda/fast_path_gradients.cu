@@ -3,39 +3,15 @@
 //
 //   u of 4 voxels ─> indices in f64 ─> cells ─> 8 loads each ─> slopes · upstream ─> the field's
 //   gradient, through shared memory so that stores are whole; or 12 sums of a block
-#include "src/warp/cuda/fast_path.cuh"
+#include "src/warp/cuda/fast_path_gradients.cuh"
 
 namespace similis::warp_internal {
 namespace {
 
-// Adds g times the slopes along x, y, z.
-template <class L>
-__device__ __forceinline__ void add_slopes(
-    const float (&fraction)[L::rank], const Corners<L>& k, float g, float (&sum)[L::rank]) {
-  const float fx = fraction[0], fy = fraction[1];
-  const auto& v = k.v;
-  if constexpr (L::rank == 2) {
-    sum[0] = fmaf(g, mix(fy, v[1] - v[0], v[3] - v[2]), sum[0]);
-    sum[1] = fmaf(g, mix(fx, v[2], v[3]) - mix(fx, v[0], v[1]), sum[1]);
-  } else {
-    const float fz = fraction[2];
-    const float x0 = mix(fy, v[1] - v[0], v[3] - v[2]);
-    const float x1 = mix(fy, v[5] - v[4], v[7] - v[6]);
-    const float l0 = mix(fx, v[0], v[1]), l1 = mix(fx, v[2], v[3]);
-    const float l2 = mix(fx, v[4], v[5]), l3 = mix(fx, v[6], v[7]);
-    sum[0] = fmaf(g, mix(fz, x0, x1), sum[0]);
-    sum[1] = fmaf(g, mix(fz, l1 - l0, l3 - l2), sum[1]);
-    sum[2] = fmaf(g, mix(fy, l2, l3) - mix(fy, l0, l1), sum[2]);
-  }
-}
-
-template <class E> __device__ __forceinline__ const E* image_of(const FastPass& p, int n, int c) {
-  return static_cast<const E*>(p.image) + n * p.image_strides.image + c * p.image_channel;
-}
-
-// Sums over a column of the gradient to the index, and of that times the voxel's number in it.
+// Sums over a column of the gradient to the index, and of that times the voxel's number in it and,
+// for voxels of other columns of the row, times the distance to these.
 template <class L> struct ColumnSums {
-  float sum[L::rank] = {}, along[L::rank] = {};
+  float sum[L::rank] = {}, along[L::rank] = {}, across[L::rank] = {};
 
   __device__ __forceinline__ void add(int d, const float (&by_index)[L::rank]) {
 #pragma unroll
@@ -44,14 +20,21 @@ template <class L> struct ColumnSums {
       along[a] = fmaf(static_cast<float>(d), by_index[a], along[a]);
     }
   }
+  __device__ __forceinline__ void add_of(int x, int d, const float (&by_index)[L::rank]) {
+    add(d, by_index);
+#pragma unroll
+    for (int a = 0; a < L::rank; ++a) {
+      across[a] = fmaf(static_cast<float>(x), by_index[a], across[a]);
+    }
+  }
 };
 
 // Stores the gradients at the border, where they are 0 yet, for the voxels of the column in
 // `which`, a bit each.
 template <class L, class E, bool with_sums>
 __device__ __forceinline__ void store_at_border(
-    const FastPass& p, const FastColumn<L>& column, unsigned which, ColumnSums<L>* sums) {
-  for_each_at_border<L>(p, column, which, [&](int z, const BorderCell<L>& cell) {
+    const FastPass& p, const FastColumn<L>& of_lane, unsigned which, ColumnSums<L>* sums) {
+  const auto store = [&](const FastColumn<L>& column, int z, const BorderCell<L>& cell) {
     const E* upstream = static_cast<const E*>(p.upstream) + column.offset(p.upstream_strides, z);
     float sum[L::rank] = {};
     const int channels = L::step == 3 ? 1 : p.channels;
@@ -64,7 +47,7 @@ __device__ __forceinline__ void store_at_border(
     }
 #pragma unroll
     for (int a = 0; a < L::rank; ++a) sum[a] *= cell.slope[a];
-    if constexpr (with_sums) sums->add(z - column.z, sum);
+    if constexpr (with_sums) sums->add_of(column.x - of_lane.x, z - column.z, sum);
     if (p.field_gradient == nullptr) return;
     float* out = p.field_gradient + column.offset(p.gradient_strides, z);
 #pragma unroll
@@ -72,7 +55,8 @@ __device__ __forceinline__ void store_at_border(
       const float value = sum[a] * static_cast<float>(column.by_u[a]);
       out[a] = L::is_part && p.keeps ? out[a] + value : value;
     }
-  });
+  };
+  for_each_at_border<L>(p, of_lane, which, store);
 }
 
 // Stores the gradients of voxels in `which`, a bit each, or adds them to what there is.
@@ -183,24 +167,61 @@ __device__ __forceinline__ void store_gradients(const FastPass& p, const FastCol
   store_vectors<L>(p, column, z, sum, mine, staged);
 }
 
+// Adds up `count` numbers of each of a warp's lanes in a fixed order: at each step a lane hands
+// half of its numbers to another one and takes that one's other half, so that few are passed on.
+// Stores the sums.
+template <int count>
+__device__ __forceinline__ void store_sums_of_warp(double (&of)[count], double* sums) {
+  int first = 0, owned = count, held = count;  // the lane's first number, how many exist, and slots
+  int repeated = 0;  // lanes that differ in these bits end with the same sum
+#pragma unroll
+  for (int distance = kTileX / 2; distance > 0; distance /= 2) {
+    const int other = lane() ^ distance;
+    if (held == 1) {
+      of[0] += gpu::value_of(of[0], other);
+      repeated |= distance;
+      continue;
+    }
+    const bool is_upper = (lane() & distance) != 0;
+    const int half = (held + 1) / 2;
+#pragma unroll
+    for (int i = 0; i < half; ++i) {
+      const double upper = half + i < held ? of[half + i] : 0;
+      of[i] = (is_upper ? upper : of[i]) + gpu::value_of(is_upper ? of[i] : upper, other);
+    }
+    first += is_upper ? half : 0;
+    owned = is_upper ? owned - half : min(owned, half);
+    held = half;
+  }
+  if (owned > 0 && (lane() & repeated) == 0) sums[first] = of[0];
+}
+
 // Adds up the threads' sums in a fixed order, as MatrixSums has them: each axis's gradient times
-// the position (x, y, z, 1).
+// the position (x, y, z, 1). Lanes of a warp differ in x alone.
 template <class L>
 __device__ __forceinline__ void store_sums(
     const FastPass& p, const FastColumn<L>& column, const ColumnSums<L>& sums) {
+  constexpr int kEach = 3;
+  __shared__ double of_columns[kTileY][kEach * L::rank];
   __shared__ double of_warps[kTileY][kPositionSums];
-  const double position[2] = {p.first[0] + column.x, p.first[1] + column.y};
+  double of[kEach * L::rank];
 #pragma unroll
   for (int a = 0; a < L::rank; ++a) {
     const double sum = sums.sum[a];
-    const double along = fma(sum, column.position(p, column.z), static_cast<double>(sums.along[a]));
-    double parts[4] = {
-        sum * position[0], L::rank == 3 ? sum * position[1] : along, L::rank == 3 ? along : 0, sum};
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      parts[j] = gpu::subgroup_sum(parts[j]);
-      if (lane() == 0) of_warps[warp()][4 * a + j] = parts[j];
-    }
+    of[kEach * a] = fma(sum, p.first[0] + column.x, static_cast<double>(sums.across[a]));
+    of[kEach * a + 1] = sums.along[a];
+    of[kEach * a + 2] = sum;
+  }
+  store_sums_of_warp(of, of_columns[warp()]);
+  gpu::sync_warp();
+  if (lane() < 4 * L::rank) {
+    const int j = lane() % 4;
+    const double* of_axis = of_columns[warp()] + lane() / 4 * kEach;
+    const double sum = of_axis[2], along = fma(sum, column.position(p, column.z), of_axis[1]);
+    double part = j == 0 ? of_axis[0] : j == 3 ? sum : 0;
+    if (j == L::rank - 1) part = along;
+    if (L::rank == 3 && j == 1) part = sum * (p.first[1] + column.y);
+    of_warps[warp()][lane()] = part;
   }
   __syncthreads();
   const int k = static_cast<int>(threadIdx.x);
@@ -222,6 +243,7 @@ __global__ __launch_bounds__(kThreads, 4) void fast_gradients_kernel(
     if (is_left_out<L>(p)) return;
   }
   const FastColumn<L> column(p);
+  if constexpr (L::step == 1 && !L::is_part) clear_sums<L>(p, column, 0, p.channels);
   ColumnSums<L> sums;
   with_element_type<L>(p, [&]<class E>(E) {
     const unsigned at_border = for_each_batch<L>(
@@ -233,44 +255,29 @@ __global__ __launch_bounds__(kThreads, 4) void fast_gradients_kernel(
   if constexpr (with_sums) store_sums<L>(p, column, sums);
 }
 
-// Adds up `groups` dense gradients; their rows of `row` floats go to z and y of `sum`.
-__global__ __launch_bounds__(kThreads) void add_groups_kernel(
-    const FastPass p, int groups, int row, float* sum, FastStrides strides) {
-  const std::int64_t count = p.gradient_strides.image;
-  const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += step) {
-    float total = p.field_gradient[i];
-    for (int group = 1; group < groups; ++group) total += p.field_gradient[i + group * count];
-    const std::int64_t line = i / row, z = line / p.out[1];
-    float& to = sum[z * strides.z + (line - z * p.out[1]) * strides.y + (i - line * row)];
-    to = p.keeps ? to + total : total;
-  }
-}
-
 template <class L> FastKernel kernel_of(bool with_sums, bool is_part) {
   const auto plain =
       is_part ? fast_gradients_kernel<Part<L>, false> : fast_gradients_kernel<L, false>;
   return {with_sums ? fast_gradients_kernel<L, true> : plain, 8, 0};
 }
+template <class L> FastKernel kernel_of(bool is_padded, bool with_sums, bool is_part) {
+  return is_padded ? kernel_of<Padded<L>>(with_sums, is_part)
+                   : kernel_of<Unpadded<L>>(with_sums, is_part);
+}
 
 }  // namespace
 
-FastKernel fast_gradients(FastLayout layout, bool is_half, bool with_sums, bool is_part) {
+FastKernel fast_gradients(
+    FastLayout layout, bool is_half, bool is_padded, bool with_sums, bool is_part) {
   switch (layout) {
     case FastLayout::volume:
-      return is_half ? kernel_of<Half<Volume>>(with_sums, is_part)
-                     : kernel_of<Volume>(with_sums, is_part);
+      return is_half ? kernel_of<Half<Volume>>(is_padded, with_sums, is_part)
+                     : kernel_of<Volume>(is_padded, with_sums, is_part);
     case FastLayout::vectors: return {fast_gradients_kernel<Vectors, false>, 8, 0};
     case FastLayout::picture: break;
   }
-  return is_half ? kernel_of<Half<Picture>>(with_sums, is_part)
-                 : kernel_of<Picture>(with_sums, is_part);
-}
-
-void add_groups(const FastPass& pass, int groups, int row, float* sum, const FastStrides& strides,
-    const char* operation, const Execution& exec) {
-  gpu::launch(operation, exec.queue.handle, blocks_for_items(pass.gradient_strides.image), kThreads,
-      0, add_groups_kernel, pass, groups, row, sum, strides);
+  return is_half ? kernel_of<Half<Picture>>(is_padded, with_sums, is_part)
+                 : kernel_of<Picture>(is_padded, with_sums, is_part);
 }
 
 }  // namespace similis::warp_internal

@@ -6,7 +6,7 @@
 // If the components of a voxel lie beside each other, cells pass through shared memory, and a warp
 // takes its row of voxels element by element; a lane takes elements 32 apart. The loads of 32 lanes
 // at a corner are then 128 bytes side by side, not 384, and so are their stores.
-#include "src/warp/cuda/fast_path.cuh"
+#include "src/warp/cuda/fast_path_border.cuh"
 
 namespace similis::warp_internal {
 namespace {
@@ -37,8 +37,8 @@ template <class E> __device__ __forceinline__ float load_plain(const E* at) {
 // a bit each.
 template <class L, class E>
 __device__ __forceinline__ void add_at_border(
-    const FastPass& p, const FastColumn<L>& column, unsigned which) {
-  for_each_at_border<L>(p, column, which, [&](int z, const BorderCell<L>& cell) {
+    const FastPass& p, const FastColumn<L>& of_lane, unsigned which) {
+  const auto add = [&](const FastColumn<L>& column, int z, const BorderCell<L>& cell) {
     for (int c = first_channel(column, p); c < end_channel(column, p); ++c) {
       const std::int64_t at = column.offset(p.output_strides, z) + c * p.output_channel;
       E* output = static_cast<E*>(p.output) + at;
@@ -50,39 +50,60 @@ __device__ __forceinline__ void add_at_border(
         store_float(value, output + k);
       }
     }
-  });
+  };
+  for_each_at_border<L>(p, of_lane, which, add);
 }
 
-// Takes one channel at a time.
+// Takes `count` channels from c on, whose loads are in flight together.
+template <int count, class L, class E>
+__device__ __forceinline__ void store_some_channels(const FastPass& p, const FastColumn<L>& column,
+    int z, const FastCell<L> (&cells)[kBatch], unsigned inside, unsigned mine, int c) {
+  float values[count][kBatch];
+#pragma unroll
+  for (int k = 0; k < count; ++k) {
+    const Lines<L, E> lines(image_of<E>(p, column.n, c + k), p.image_strides);
+#pragma unroll
+    for (int d = 0; d < kBatch; ++d) {
+      const Corners<L> corners = load_corners<L, E>(lines, cells[d].offset);
+      const float value = value_of<L>(cells[d].fraction, corners) * p.factor;
+      values[k][d] = inside >> d & 1u ? value : 0.0f;
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < count; ++k) {
+    const std::int64_t at = opaque(column.offset(p.output_strides, z) + (c + k) * p.output_channel);
+    if (p.addend != nullptr) {
+      const E* addend = static_cast<const E*>(p.addend) + at;
+#pragma unroll
+      for (int d = 0; d < kBatch; ++d, addend += p.output_strides.z) {
+        if (mine >> d & 1u) values[k][d] = fmaf(p.field_factor, load_plain(addend), values[k][d]);
+      }
+    }
+    E* output = static_cast<E*>(p.output) + at;
+#pragma unroll
+    for (int d = 0; d < kBatch; ++d, output += p.output_strides.z) {
+      if (mine >> d & 1u) store_float(values[k][d], output);
+    }
+  }
+}
+
+// Channels taken at once: in 2D two have as many loads in flight as one in 3D.
+template <class L> constexpr int kChannels = L::rank == 2 && !L::is_half && !L::is_part ? 2 : 1;
+
 template <class L, class E>
 __device__ __forceinline__ void store_channels(const FastPass& p, const FastColumn<L>& column,
     int z, const FastCell<L> (&cells)[kBatch], unsigned inside) {
   unsigned mine = column.mine(z, kBatch);
   if (L::is_part && p.keeps) mine &= inside;
   if (L::is_part && p.keeps && mine == 0) return;
-  for (int c = first_channel(column, p); c < end_channel(column, p); ++c) {
-    const Lines<L, E> lines(image_of<E>(p, column.n, c), p.image_strides);
-    float values[kBatch];
-#pragma unroll
-    for (int d = 0; d < kBatch; ++d) {
-      const Corners<L> corners = load_corners<L, E>(lines, cells[d].offset);
-      const float value = value_of<L>(cells[d].fraction, corners) * p.factor;
-      values[d] = inside >> d & 1u ? value : 0.0f;
-    }
-    const std::int64_t at = opaque(column.offset(p.output_strides, z) + c * p.output_channel);
-    if (p.addend != nullptr) {
-      const E* addend = static_cast<const E*>(p.addend) + at;
-#pragma unroll
-      for (int d = 0; d < kBatch; ++d, addend += p.output_strides.z) {
-        if (mine >> d & 1u) values[d] = fmaf(p.field_factor, load_plain(addend), values[d]);
-      }
-    }
-    E* output = static_cast<E*>(p.output) + at;
-#pragma unroll
-    for (int d = 0; d < kBatch; ++d, output += p.output_strides.z) {
-      if (mine >> d & 1u) store_float(values[d], output);
+  const int end = end_channel(column, p);
+  int c = first_channel(column, p);
+  if constexpr (kChannels < L >> 1) {
+    for (; c + kChannels<L> <= end; c += kChannels<L>) {
+      store_some_channels<kChannels<L>, L, E>(p, column, z, cells, inside, mine, c);
     }
   }
+  for (; c < end; ++c) store_some_channels<1, L, E>(p, column, z, cells, inside, mine, c);
 }
 
 // The voxels, among 32, whose elements a lane takes.
@@ -184,7 +205,6 @@ __global__ __launch_bounds__(kThreads, 4) void fast_values_kernel(
           staged[warp()].put(cells, inside);
           store_elements(p, column, z, staged[warp()], elements, lines);
         });
-    gpu::sync_warp();  // the following adds to values that other lanes stored
     add_at_border<L, float>(p, column, at_border);
   } else {
     with_element_type<L>(p, [&]<class E>(E) {

@@ -61,10 +61,13 @@ __global__ void matrices_kernel(const GpuPass p, void* data, DType dtype, std::i
   if (threadIdx.x == 0) gpu::store_element(data, dtype, n * s0 + i * s1 + j * s2, sum);
 }
 
-// Row-major element number `i` of [N,C,Z,Y,X] in a view.
+// Row-major element number `i` of [N,C,Z,Y,X] in a view, or element `i` of its memory if it is
+// flat.
 struct Shape {
   std::int64_t extents[5];
+  bool is_flat = false;
   __device__ std::int64_t offset(const gpu::View& view, std::int64_t i) const {
+    if (is_flat) return i;
     std::int64_t offset = 0;
     for (int axis = 4; axis >= 0; --axis) {
       const std::int64_t outer = i / extents[axis];
@@ -135,8 +138,10 @@ gpu::View volumes(const TensorView& view) { return gpu::View(view); }
 void fill(Fill what, const TensorView& from, const TensorView& to, const FixedPoint& fixed,
     const Execution& exec) {
   const std::int64_t count = to.shape.count();
+  Shape shape = shape_of(to);
+  shape.is_flat = what == Fill::copy && from.strides == to.strides && is_dense(to);
   gpu::launch("sample", exec.queue.handle, blocks_for_items(count), kThreads, 0, fill_kernel, what,
-      volumes(from), volumes(to), shape_of(to), count, fixed);
+      volumes(from), volumes(to), shape, count, fixed);
 }
 
 // The memory and launches of a call, in their order.
@@ -230,6 +235,7 @@ class Call {
     TensorView sums;
     if (!pass_.image_gradient.empty()) sums = prepare_scatter();
     const bool is_fast = takes_fast_gradients(pass_, sums);
+    if (!sums.empty() && !(is_fast && clears_fast_sums(pass_, sums))) clear(sums);
     p_.blocks = with_sums ? std::min(p_.tiles, kBlocksWithSums) : p_.tiles;
     if (with_sums) {
       if (is_fast) p_.blocks = fast_sum_blocks(pass_);
@@ -258,23 +264,26 @@ class Call {
     if (with_sums) store_matrices();
   }
 
-  // Returns the array that sums the image's gradient: the gradient itself, or an f32 one for
-  // halves.
+  // Returns the array that sums the image's gradient, which is not cleared yet: the gradient
+  // itself, or an f32 one for halves.
   TensorView prepare_scatter() {
     const TensorView& gradient = pass_.image_gradient;
     TensorView sums = gradient;
     if (gradient.dtype != DType::f32 && gradient.dtype != DType::f64) {
       sums = memory_tensor_ = allocate(gradient.shape, DType::f32, gradient.device, exec_);
     }
+    p_.image_sums = volumes(sums);
+    if (gradient.shape[0] < pass_.batch) p_.image_sums.strides[0] = 0;
+    if (pass_.deterministic) prepare_fixed(sums);
+    return sums;
+  }
+
+  void clear(const TensorView& sums) {
     if (is_dense(sums)) {
       clear(sums.data(), sums.shape.count() * size_bytes(sums.dtype));
     } else {
       fill(Fill::zero, sums, sums, {}, exec_);
     }
-    p_.image_sums = volumes(sums);
-    if (gradient.shape[0] < pass_.batch) p_.image_sums.strides[0] = 0;
-    if (pass_.deterministic) prepare_fixed(sums);
-    return sums;
   }
 
   void prepare_fixed(const TensorView& sums) {
