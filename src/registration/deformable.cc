@@ -40,8 +40,8 @@ constexpr double kSoftness = 0.35;
 constexpr double kQuiet = 0.01, kOneVoxel = 0.02;
 double fluid_by_noise(double noise) { return std::clamp((noise - kQuiet) / kOneVoxel, 0.0, 1.0); }
 
-// The damping of Gauss-Newton steps, which follow noise sooner than others do: those of images whose
-// noise is 3 % are hardly other steps than the gradient's.
+// The damping of Gauss-Newton steps, which follow noise sooner than others do: those of images
+// whose noise is 3 % are hardly other steps than the gradient's.
 constexpr double kDamping = 1, kUndamped = 0.0075;
 double damping_by_noise(double noise) {
   return kDamping * std::pow(std::max(noise / kUndamped, 1.0), 4);
