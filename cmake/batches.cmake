@@ -10,8 +10,9 @@ endif()
 set(SIMILIS_BATCH_SIZE ${size} CACHE STRING "Sources that are compiled as one; 1 compiles each alone")
 if(SIMILIS_BATCH_SIZE GREATER 1)
   # GCC takes a source that another file includes for a header, where unnamed namespaces are a fault.
+  # Its collector of garbage stays away below 1 GiB, which few of these files need.
   target_compile_options(similis_flags INTERFACE
-    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage;--param=ggc-min-heapsize=1048576>)
 endif()
 
 # similis_batch(VARIABLE NAME): replaces the sources that the variable lists by files that include
