@@ -119,7 +119,7 @@ void multiply(Device, std::int64_t count, const float* b, float* a, const Execut
 
 void edge_products(
     const GridRows& rows, const Averages& of, int a, int b, float* out, const Execution& exec) {
-  const auto [width, height, depth] = rows.size;
+  const std::int64_t width = rows.size[0], height = rows.size[1], depth = rows.size[2];
   parallel_for(exec, rows.count(), [&](std::int64_t task) {
     const std::int64_t y = task % height, z = task / height, first = task * width,
                        plane = width * height;
@@ -135,7 +135,7 @@ void edge_products(
 }
 
 void precondition(const GridRows& rows, const float* q, float* field, const Execution& exec) {
-  const auto [width, height, depth] = rows.size;
+  const std::int64_t width = rows.size[0], height = rows.size[1], depth = rows.size[2];
   const auto coarse = curvature_size(rows.size);
   parallel_for(exec, depth, [&](std::int64_t z) {
     AlignedVector<float> memory(
