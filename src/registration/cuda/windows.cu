@@ -262,10 +262,10 @@ __global__ __launch_bounds__(kTile, kPairBlocks<radius>) void windows_kernel(
         } else {
           float fj[kRun * R::vectors];
 #pragma unroll
-          for (int i = 0; i < kRun * R::vectors; ++i) {
-            fj[i] = f[i] * j[i];
-            f[i] *= f[i];
-            j[i] *= j[i];
+          for (int e = 0; e < kRun * R::vectors; ++e) {
+            fj[e] = f[e] * j[e];
+            f[e] *= f[e];
+            j[e] *= j[e];
           }
           store(3, f);
           store(4, j);
