@@ -102,10 +102,7 @@ install_list() {
     "$base" -m venv .venv
   fi
   echo "Installing Python packages into .venv:" $(sed '/^#/d' "$list")
-  # pip would compile the packages on one processor.
-  .venv/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
-    --requirement "$list" &&
-    { .venv/bin/python -m compileall -q -j 0 .venv/lib >/dev/null 2>&1 || true; } &&
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement "$list" &&
     cp "$list" ".venv/$1.txt"
 }
 
