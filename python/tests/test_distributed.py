@@ -2,6 +2,7 @@
 """similis.distributed with gloo on 1 to 4 processes, and with NCCL on 1 and 2 GPUs; what each rank
 checks is in distributed/."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -99,6 +100,26 @@ def test_a_monitor_gives_up_what_does_not_end(monkeypatch):
     with pytest.raises(failure.LostRank, match=said):
         with failure.reported(slabs):
             pytest.fail("a call of a lost group begins")
+
+
+def test_a_gather_waits_until_its_tensors_are_let_go(monkeypatch):
+    """gloo's thread holds them for some time after the wait has ended, as a view holds its base."""
+    from similis.distributed import gathering
+
+    held = []
+
+    def all_gather(results, mine, **_):
+        results[0].copy_(mine)
+        held.extend([results[0][1:], mine[1:]])
+        letting_go = threading.Timer(0.2, held.clear)
+        return types.SimpleNamespace(wait=letting_go.start)
+
+    monkeypatch.setattr(gathering.dist, "all_gather", all_gather)
+    monkeypatch.setattr(gathering, "on_wire", lambda slabs, tensor: tensor.device)
+    monkeypatch.setattr(gathering, "reported", lambda slabs: contextlib.nullcontext())
+    slabs = types.SimpleNamespace(rank=0, ranks=1, group=None)
+    (found,) = gathering.gathered(slabs, torch.arange(3.0))
+    assert found.tolist() == [0, 1, 2] and not held
 
 
 def test_processes_end_while_a_monitor_looks():

@@ -17,13 +17,13 @@ import hashlib
 from typing import Any, Optional
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from .._torch.tensors import is_transformed
-from .failure import reported, require_group, sends_from_cpu
+from .failure import require_group, sends_from_cpu
+from .gathering import gathered, gathered_objects
 from .slabs import Slabs, require_slabs
-from .transport import connect, gathered
+from .transport import connect
 
 _agreed: set[tuple[Any, bytes]] = set()
 
@@ -120,11 +120,7 @@ class Agreement:
         self._refuse(self._said)
 
     def _refuse(self, said: Any) -> None:
-        every: list[Any] = [None] * self.slabs.ranks
-        with reported(self.slabs):
-            dist.all_gather_object(
-                every, (self.operation, self.entries, said), group=self.slabs.group
-            )
+        every = gathered_objects(self.slabs, (self.operation, self.entries, said))
         for rank, (operation, _, refusal) in enumerate(every):
             if refusal is not None:
                 raise ValueError(f"{operation}: {refusal} (on rank {rank})") from None

@@ -18,11 +18,12 @@ from .._library import smooth as library
 from .._torch.fields import determinant
 from .._torch.smooth import smooth_op
 from .agreement import Agreement
+from .gathering import gathered, sum_of_ranks
 from .pieces import Piece, Split, in_pieces
 from .rows import refuse_second_derivative
 from .slabs import Interval, Slabs
 from .transforms import compose
-from .transport import Homeward, Messages, gathered, sum_of_ranks
+from .transport import Homeward, Messages
 
 
 def _require_field(agreement: Agreement, name: str, field: Any, slabs: Slabs) -> None:

@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from . import fields
+from .gathering import gathered
 from .rows import halos, rows_of
 from .slabs import Slabs
-from .transport import gathered
 
 _REPAIRS = 20
 _DILATION = 2

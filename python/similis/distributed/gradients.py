@@ -9,9 +9,10 @@ from typing import Optional
 import torch
 from torch import Tensor
 
+from .gathering import sum_of_ranks
 from .plan import Plan
 from .slabs import Interval
-from .transport import Homeward, sum_of_ranks
+from .transport import Homeward
 
 
 def _zeros(like: Optional[Tensor]) -> Optional[Tensor]:

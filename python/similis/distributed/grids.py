@@ -13,9 +13,9 @@ from .._functions.dispatch import Coordinates
 from .._library import warp
 from .._torch.binding import run_transform
 from .agreement import Agreement
+from .gathering import sum_of_ranks
 from .rows import refuse_second_derivative
 from .slabs import Slabs
-from .transport import sum_of_ranks
 
 
 def own_shape_of(out_shape: Optional[Sequence[int]], slabs: Slabs) -> Optional[list[int]]:

@@ -20,11 +20,11 @@ from .._functions.mutual_information import (
 from .._library import measures
 from .._torch.information_parts import OfWhole
 from .agreement import Agreement
+from .gathering import gathered, sum_of_ranks
 from .operands import as_bytes, as_five, taken_images
 from .rows import refuse_second_derivative
 from .slabs import Slabs
 from .sums import require_reduction, result_dtype
-from .transport import gathered, sum_of_ranks
 from .windows import require_call
 
 _DEFAULTS = {

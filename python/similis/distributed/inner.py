@@ -18,10 +18,11 @@ from typing import Any, Optional
 import torch
 
 from .failure import require_group
+from .gathering import gathered
 from .notes import Notes
 from .on_host import OnHost
 from .slabs import Interval, Slabs
-from .transport import beside, gathered, marked
+from .transport import beside, marked
 
 _OUTER_VOXELS = 5 << 25  # at least: 1.1 ms of an H200, as host and messages between ranks take
 _OUTER_ROWS = 64  # at least, beside each border

@@ -12,11 +12,12 @@ from torch import Tensor
 
 from .._library import warp
 from .failure import require_group
+from .gathering import gathered
 from .inner import Answers, Inner
 from .notes import Notes
 from .reach import Reach
 from .slabs import Interval, Slabs
-from .transport import Exchange, beside, gathered, marked
+from .transport import Exchange, beside, marked
 
 _LEAST_ROWS = 3  # of a block: with fewer a GPU takes another path, whose last bits differ
 _SPLINE_ROWS = 28  # beside a block, after which the prefilter's memory is below f64's precision

@@ -25,10 +25,10 @@ from .._functions.register import register as plain_register
 from . import fields, measures, transforms
 from .agreement import Agreement
 from .folds import guard, guard_or_shorten
+from .gathering import sum_of_ranks
 from .intensities import in_0_to_1, least_of_ranks, noise_of
 from .rows import whole_sum
 from .slabs import Slabs
-from .transport import sum_of_ranks
 
 Metric = Union[str, tuple[str, dict[str, Any]]]
 _PRESETS = {"quick": (30, 20, 10), "balanced": (50, 40, 20), "accurate": (100, 100, 20)}

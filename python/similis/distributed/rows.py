@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from .agreement import Agreement
+from .gathering import sum_of_ranks
 from .slabs import Interval, Slabs
-from .transport import Exchange, send_home, sum_of_ranks
+from .transport import Exchange, send_home
 
 
 def refuse_second_derivative(operation: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Optional
 import torch.distributed as dist
 from torch import Tensor
 
-from .failure import reported
+from .gathering import gathered_objects
 
 
 def _group_of(mesh: Any) -> Any:
@@ -88,10 +88,7 @@ class Slabs:
     def check(self) -> None:
         """Raises a ValueError on all ranks if a call of any of them with `reach` had coordinates
         beyond it. All ranks call it; it waits for the GPU."""
-        every: list[Optional[str]] = [None] * self.ranks
-        with reported(self):
-            dist.all_gather_object(every, self.taken_beyond(), group=self.group)
-        for rank, refusal in enumerate(every):
+        for rank, refusal in enumerate(gathered_objects(self, self.taken_beyond())):
             if refusal is not None:
                 raise ValueError(f"check: {refusal} (on rank {rank})")
 

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from .._library import measures
 from .._torch.binding import run_measure
+from .gathering import sum_of_ranks
 from .operands import as_bytes, as_five
 from .rows import refuse_second_derivative, whole_sum
 from .slabs import Slabs
-from .transport import sum_of_ranks
 
 REDUCTIONS = ("mean", "sum", "per_image", "per_channel")
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows and sums on their way between ranks.
+"""Rows on their way between ranks.
 
 A rank names an interval of whole rows and gets it from whoever holds it, point to point; nothing
-else of an image travels. Sums are gathered by all and added in the order of ranks, so that every
-rank has the same bits. Rows travel as bytes: gloo does not know every dtype.
+else of an image travels. Rows travel as bytes: gloo does not know every dtype.
 
 A call to NCCL takes the host some 0.3 ms, however little is sent: Messages begin together what a
 call of an operation sends.
@@ -19,7 +18,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from .failure import LostRank, monitor_of, reported, sends_from_cpu, uses_nccl
+from .failure import LostRank, monitor_of, reported, uses_nccl
+from .gathering import gathered, on_wire
 from .monitor import watch
 from .slabs import Interval, Slabs, overlap
 
@@ -28,7 +28,6 @@ sent_bytes = 0
 
 __all__ = [
     "Exchange",
-    "Gathered",
     "Homeward",
     "LostRank",
     "Messages",
@@ -36,17 +35,8 @@ __all__ = [
     "join",
     "marked",
     "connect",
-    "gathered",
     "send_home",
-    "sum_of_ranks",
 ]
-
-
-def _on_wire(slabs: Slabs, tensor: Tensor) -> torch.device:
-    """The device that the group sends from: NCCL's is the GPU, gloo's the CPU."""
-    if tensor.is_cuda and uses_nccl(slabs.group):
-        return tensor.device
-    return torch.device("cpu" if sends_from_cpu(slabs.group) else "cuda")
 
 
 def connect(slabs: Slabs) -> None:
@@ -98,39 +88,6 @@ def join(device: torch.device) -> None:
     """Lets a GPU's current stream wait for what the second one has been given."""
     if device.type == "cuda":
         torch.cuda.current_stream(device).wait_stream(_second_stream(device))
-
-
-class Gathered:
-    """The tensor of each rank, alike in shape and dtype, on its way; a collective call."""
-
-    def __init__(self, slabs: Slabs, tensor: Tensor) -> None:
-        self._slabs, self._device = slabs, tensor.device
-        mine = tensor.detach().to(_on_wire(slabs, tensor)).contiguous()
-        self._results = [torch.empty_like(mine) for _ in range(slabs.ranks)]
-        monitor = monitor_of(slabs) if mine.is_cuda else None
-        with reported(slabs):
-            self._work = dist.all_gather(self._results, mine, group=slabs.group, async_op=True)
-            if monitor is not None:
-                watch(monitor, self._work)
-
-    def results(self) -> list[Tensor]:
-        """Those of all ranks, once they are there; a GPU's stream waits, not the host."""
-        with reported(self._slabs):
-            self._work.wait()
-        return [each.to(self._device) for each in self._results]
-
-
-def gathered(slabs: Slabs, tensor: Tensor) -> list[Tensor]:
-    """The tensor of each rank, alike in shape and dtype; a collective call."""
-    return Gathered(slabs, tensor).results()
-
-
-def sum_of_ranks(slabs: Slabs, tensor: Tensor) -> Tensor:
-    """The sum over ranks, in their order."""
-    first, *others = gathered(slabs, tensor)
-    for each in others:
-        first = first + each
-    return first
 
 
 def _as_bytes(tensor: Tensor) -> Tensor:
@@ -229,7 +186,7 @@ class _Shares:
         return shape
 
     def _send(self, rank: int, rows: Tensor) -> None:
-        self._messages.send(rank, rows.to(_on_wire(self._slabs, rows)).contiguous())
+        self._messages.send(rank, rows.to(on_wire(self._slabs, rows)).contiguous())
 
 
 class Exchange(_Shares):
@@ -265,7 +222,7 @@ class Exchange(_Shares):
         self._begin()
 
     def _receive(self, x: Tensor, of: Interval) -> None:
-        wire = _on_wire(self._slabs, x)
+        wire = on_wire(self._slabs, x)
         for rank, rows in self._held:
             place = self._part(self._rows, of, rows)
             if rank == self._slabs.rank:
@@ -299,7 +256,7 @@ class Homeward(_Shares):
         messages: Optional[Messages] = None,
     ) -> None:
         super().__init__(slabs, wanted, axis, messages)
-        wire = _on_wire(slabs, gradient)
+        wire = on_wire(slabs, gradient)
         for rank, rows in self._held:
             if rank != slabs.rank:
                 self._send(rank, self._part(gradient, self._mine, rows))
