@@ -9,6 +9,7 @@ if(DEFINED ENV{SIMILIS_BATCH_SIZE})
 endif()
 set(SIMILIS_BATCH_SIZE ${size} CACHE STRING "Sources that are compiled as one; 1 compiles each alone")
 if(SIMILIS_BATCH_SIZE GREATER 1)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
   # GCC takes a source that another file includes for a header, where unnamed namespaces are a fault.
   # Its collector of garbage stays away below 1 GiB, which few of these files need.
   target_compile_options(similis_flags INTERFACE
@@ -22,7 +23,6 @@ function(similis_batch variable name)
   if(SIMILIS_BATCH_SIZE LESS_EQUAL 1)
     return()
   endif()
-  find_package(Python3 REQUIRED COMPONENTS Interpreter)
   # The choice is made anew when a source changes.
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/scripts/batches.py ${${variable}})
@@ -46,7 +46,7 @@ function(similis_batch variable name)
   endforeach()
   list(REMOVE_DUPLICATES kinds)
   foreach(kind IN LISTS kinds)
-    execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/batches.py
+    execute_process(COMMAND ${Python3_EXECUTABLE} -S ${PROJECT_SOURCE_DIR}/scripts/batches.py
         ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/batches/${kind} ${SIMILIS_BATCH_SIZE}
         ${sources_${kind}}
       OUTPUT_VARIABLE files OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)

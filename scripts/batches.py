@@ -5,8 +5,8 @@
     scripts/batches.py ROOT PREFIX SIZE SOURCE…
 
 ROOT is the folder that sources are included from. PREFIX-0.cc, PREFIX-1.cc, … (.cu, if their sources
-are) get up to SIZE sources each. They are printed, one a line, followed by the sources that are compiled alone: those of vector
-code, which include themselves, and those that found no company.
+are) get up to SIZE sources each; PREFIX-vector-0.cc, … get up to a third of SIZE with vector code, which
+takes longer. They are printed, one a line, followed by the sources that found no company.
 
 Two sources share a file if neither mentions a name that is private to the other, nor does a header
 that only it includes, and both have the same using-directives. A name is private if a line without indentation declares it and other files
@@ -24,7 +24,8 @@ import sys
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 CLOSED_NAMESPACE = re.compile(r"^}  // namespace.*$", re.MULTILINE)
-ALONE = re.compile(r"foreach_target\.h|HWY_BEFORE_NAMESPACE")
+# A file of vector code includes itself once for each target, and so does one that includes several.
+ITSELF = "#undef HWY_TARGET_INCLUDE\n#define HWY_TARGET_INCLUDE \"{}\"\n"
 TEMPLATE = re.compile(r"^template <[^<>]*(?:<[^<>]*>[^<>]*)*>\s*")
 TYPE = re.compile(r"(?:struct|class|union|enum(?: class)?)\s+(\w+)")
 ALIAS = re.compile(r"(?:using (\w+) = |namespace (\w+) = |using [\w:]*::(\w+);)")
@@ -67,7 +68,7 @@ class Source:
             for file in root / name, root / "include" / name:
                 if file.suffix in (".h", ".hpp", ".cuh") and file.exists():
                     self.headers |= {header(file, root)} | header(file, root).headers
-        self.is_alone = ALONE.search(text) is not None
+        self.is_vector = "foreach_target.h" in text
         text = COMMENT_OR_TEXT.sub("", CLOSED_NAMESPACE.sub("}namespace", text))
         self.names = set(re.findall(r"[A-Za-z_]\w*", text))
         self.private = set()  # (name, text of an alias, namespaces around it)
@@ -85,6 +86,8 @@ class Source:
             elif line.startswith("}namespace") or line == "}" and opened_before == 2 and is_unnamed:
                 around.pop()
                 is_unnamed.pop()
+            elif line.startswith("#define HWY_TARGET_INCLUDE"):
+                continue
             elif macro := re.match(r"#\s*define\s+(\w+)", line):
                 self.private.add((macro.group(1), "", ()))
             elif re.match(r"\w", line) and (any(is_unnamed) or HIDDEN.match(line)):
@@ -118,19 +121,31 @@ def batches_of(sources, size):
     return batches
 
 
+def text_of(batch, file, root):
+    includes = "".join(f'#include "{each.path.relative_to(root)}"\n' for each in batch)
+    if not batch[0].is_vector:
+        return includes
+    return ITSELF.format(file) + '#include "hwy/foreach_target.h"\n' + includes + ITSELF.format(file)
+
+
 def main():
     root, prefix, size = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     sources = [Source(root / path, root) for path in sys.argv[4:]]
-    batches = batches_of([each for each in sources if not each.is_alone], size)
-    alone = [each for each in sources if each.is_alone]
-    alone += [batch[0] for batch in batches if len(batch) == 1]
+    vectors = [each for each in sources if each.is_vector]
+    # Neighbours are of one room, and take long together.
+    count = -(-len(vectors) // max(size // 3, 1)) or 1
+    dealt = [each for first in range(count) for each in vectors[first::count]]
+    alone = []
     pathlib.Path(prefix).parent.mkdir(parents=True, exist_ok=True)
-    for number, batch in enumerate(batch for batch in batches if len(batch) > 1):
-        text = "".join(f'#include "{each.path.relative_to(root)}"\n' for each in batch)
-        file = pathlib.Path(f"{prefix}-{number}{batch[0].path.suffix}")
-        if not file.exists() or file.read_text() != text:
-            file.write_text(text)
-        print(file)
+    for name, batches in (("", batches_of([each for each in sources if not each.is_vector], size)),
+                          ("-vector", batches_of(dealt, size // 3))):
+        alone += [batch[0] for batch in batches if len(batch) == 1]
+        for number, batch in enumerate(batch for batch in batches if len(batch) > 1):
+            file = pathlib.Path(f"{prefix}{name}-{number}{batch[0].path.suffix}")
+            text = text_of(batch, file, root)
+            if not file.exists() or file.read_text() != text:
+                file.write_text(text)
+            print(file)
     for each in alone:
         print(each.path)
 

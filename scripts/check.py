@@ -96,11 +96,11 @@ def check(preset, jobs):
     print(f"== {preset}", flush=True)
     start = time.monotonic()
     folder = binary_folder(preset)
-    if built(preset, folder, jobs):
-        outcome = tested(preset, folder, jobs)
-    else:
-        outcome = Outcome([], [f"{preset}: build"], [])
-    print(f"== {preset}: {(time.monotonic() - start) / 60:.1f} minutes", flush=True)
+    is_built = built(preset, folder, jobs)
+    end_of_build = time.monotonic()
+    outcome = tested(preset, folder, jobs) if is_built else Outcome([], [f"{preset}: build"], [])
+    print(f"== {preset}: {(end_of_build - start) / 60:.1f} minutes to build, "
+          f"{(time.monotonic() - end_of_build) / 60:.1f} to test", flush=True)
     return outcome
 
 
