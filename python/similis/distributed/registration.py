@@ -27,6 +27,17 @@ from .agreement import Agreement
 from .folds import guard, guard_or_shorten
 from .gathering import sum_of_ranks
 from .intensities import in_0_to_1, least_of_ranks, noise_of
+from .resampling import (
+    SOFTNESS,
+    Image,
+    between,
+    coordinates,
+    identity,
+    resampled_field,
+    rows_first,
+    shrunk,
+    units,
+)
 from .rows import whole_sum
 from .slabs import Slabs
 
@@ -38,10 +49,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "mse": {"weight": 1.0},
     "mi": {"bins": 48, "sampling": 1.0, "weight": 1.0},
 }
-_FEWEST = 16  # voxels along an axis of a level
 _HALVINGS = 4
 _LOSSES_OF_SLOPE = 10
-_SOFTNESS = 0.35  # σ of the smoothing of both images before a level, in its voxels
 _MOMENTUM = 0.95  # share of the last smoothed gradient that is added to the next one
 
 
@@ -59,101 +68,15 @@ class Registered:
     history: list[tuple[int, int, float]] = field(default_factory=list)
 
 
-@dataclass
-class _Image:
-    """Rows of an image [1,C,z,Y,X]; the place of voxel i is scale·i + shift in voxels of the level
-    at full resolution, by z, y, x."""
-
-    values: Tensor
-    slabs: Slabs
-    scale: list[float]
-    shift: list[float]
-
-    @property
-    def size(self) -> list[int]:
-        return [self.slabs.extent, *self.values.shape[3:]]
-
-
-def _rows_first(numbers: Sequence[float]) -> list[float]:
-    return list(numbers)[::-1]
-
-
-def _coordinates(linear: Tensor, shift: Tensor, size: Sequence[int], to: Sequence[int]) -> Tensor:
-    """sample()'s matrix [1,d,d+1] of a map of voxels, all by x, y, z; sizes by z, y, x."""
-    d = len(to)
-    unit = torch.tensor([0.0 if n == 1 else 2 / (n - 1) for n in _rows_first(to)]).double()
-    half = torch.tensor([(n - 1) / 2 for n in _rows_first(size)]).double()
-    matrix = torch.zeros(1, d, d + 1, dtype=torch.float64)
-    matrix[0, :, :d] = unit[:, None] * linear * half
-    moved = unit * (shift + linear @ half) - 1
-    matrix[0, :, d] = torch.where(unit == 0, 0.0, moved)
-    return matrix
-
-
-def _units(linear: Tensor, to: Sequence[int]) -> Tensor:
-    unit = torch.tensor([0.0 if n == 1 else 2 / (n - 1) for n in _rows_first(to)]).double()
-    return (unit[:, None] * linear)[None]
-
-
-def _between(fixed: _Image, affine: Tensor, moving: _Image) -> tuple[Tensor, Tensor]:
-    """The map of fixed's voxels to moving's, by x, y, z."""
-
-    def of(numbers: Sequence[float]) -> Tensor:
-        return torch.tensor(_rows_first(numbers)).double()
-
-    d = len(fixed.scale)
-    linear = affine[:, :d] * of(fixed.scale) / of(moving.scale)[:, None]
-    shift = (affine[:, :d] @ of(fixed.shift) + affine[:, d] - of(moving.shift)) / of(moving.scale)
-    return linear, shift
-
-
-def _identity(d: int) -> Tensor:
-    return torch.eye(d, d + 1, dtype=torch.float64)
-
-
-def _shrunk(image: _Image, factor: int, spacing: Sequence[float]) -> _Image:
-    wanted = factor * min(spacing)
-    size = []
-    for n, own in zip(image.size, spacing):
-        size.append(max(math.floor(n / max(1.0, wanted / own) + 0.5), min(n, _FEWEST)))
-    shrink = [n / m for n, m in zip(image.size, size)]
-    sigma = [_SOFTNESS * each if each > 1.01 else 0.0 for each in shrink]
-    if not any(sigma):
-        return image
-    soft = fields.smooth(image.values, sigma, image.slabs)
-    shift = [(n - 1) / 2 - each * (m - 1) / 2 for n, m, each in zip(image.size, size, shrink)]
-    empty = soft.new_empty([1, 0, 0, *size[1:]])
-    result = _Image(empty, Slabs.even(size[0], image.slabs.mesh), shrink, shift)
-    return _resampled(_Image(soft, image.slabs, image.scale, image.shift), result)
-
-
-def _resampled(image: _Image, grid: _Image) -> _Image:
-    """An image at the voxels of another grid, replicated outside."""
-    linear, shift = _between(grid, _identity(len(grid.scale)), image)
-    matrix = _coordinates(linear, shift, grid.size, image.size).to(image.values.device)
-    values = transforms.sample(
-        image.values, image.slabs, slabs=grid.slabs, affine=matrix, out_shape=grid.size,
-        padding_mode="border",
-    )  # fmt: skip
-    return _Image(values, grid.slabs, grid.scale, grid.shift)
-
-
-def _resampled_field(u: Tensor, old: _Image, grid: _Image) -> Tensor:
-    as_image = _Image(u.movedim(-1, 1), old.slabs, old.scale, old.shift)
-    moved = _resampled(as_image, grid).values.movedim(1, -1)
-    factors = [a / b for a, b in zip(_rows_first(old.scale), _rows_first(grid.scale))]
-    return (moved.double() * torch.tensor(factors).double().to(u.device)).float()
-
-
 class _Level:
     def __init__(
-        self, fixed: _Image, moving: _Image, affine: Tensor, terms: list[tuple[str, dict[str, Any]]]
+        self, fixed: Image, moving: Image, affine: Tensor, terms: list[tuple[str, dict[str, Any]]]
     ) -> None:
         self.fixed, self.moving, self.terms = fixed, moving, terms
-        self.linear, self.shift = _between(fixed, affine, moving)
+        self.linear, self.shift = between(fixed, affine, moving)
         device = fixed.values.device
-        self.matrix = _coordinates(self.linear, self.shift, fixed.size, moving.size).to(device)
-        self.by_u = _units(self.linear, moving.size).to(device)
+        self.matrix = coordinates(self.linear, self.shift, fixed.size, moving.size).to(device)
+        self.by_u = units(self.linear, moving.size).to(device)
 
     def inside(self, u: Tensor) -> Tensor:
         """1 where a voxel is moved into the moving image, else 0: [1,1,z,Y,X]."""
@@ -297,7 +220,7 @@ def register(
             raise ValueError(
                 f"affine has shape {list(affine.shape)}; it must be {[rank, rank + 1]}"
             )
-        millimetres = [1.0] * rank if spacing is None else _rows_first(spacing)
+        millimetres = [1.0] * rank if spacing is None else rows_first(spacing)
         if len(millimetres) != rank or min(millimetres) <= 0:
             raise ValueError(f"spacing is {spacing!r}; it must be {rank} numbers above 0")
         size = [slabs.extent, *fixed.shape[3:]]
@@ -306,11 +229,11 @@ def register(
     follows_noise = fluid is None and not is_mi and factors[-1] == 1
     fluid = (4.0 if is_mi else 3.0) if fluid is None else fluid
     elastic = 0.25 if elastic is None else elastic
-    matrix = _identity(rank) if affine is None else affine.double().cpu()
+    matrix = identity(rank) if affine is None else affine.double().cpu()
     one, zero = [1.0] * rank, [0.0] * rank
     with torch.no_grad():
-        whole = _Image(in_0_to_1("fixed", fixed.detach(), slabs), slabs, one, zero)
-        other = _Image(in_0_to_1("moving", moving.detach(), moving_slabs), moving_slabs, one, zero)
+        whole = Image(in_0_to_1("fixed", fixed.detach(), slabs), slabs, one, zero)
+        other = Image(in_0_to_1("moving", moving.detach(), moving_slabs), moving_slabs, one, zero)
         by_noise = 0.0
         if follows_noise:
             own, others = noise_of(whole.values, slabs), noise_of(other.values, moving_slabs)
@@ -320,17 +243,17 @@ def register(
         u, before = None, whole
         goes_on = True
         for factor, count in zip(factors, counts):
-            grid = _shrunk(whole, factor, millimetres)
+            grid = shrunk(whole, factor, millimetres)
             soft = other
             if factor > 1:
-                sigma = [_SOFTNESS * factor * min(millimetres) / each for each in millimetres]
-                soft = _Image(
+                sigma = [SOFTNESS * factor * min(millimetres) / each for each in millimetres]
+                soft = Image(
                     fields.smooth(other.values, sigma, moving_slabs), moving_slabs, one, zero
                 )
             if u is None:
                 u = grid.values.new_zeros([1, *grid.values.shape[2:], rank])
             elif grid.size != before.size:
-                u = _resampled_field(u, before, grid)
+                u = resampled_field(u, before, grid)
             u, _ = guard_or_shorten(u, grid.slabs, min_jacobian)
             before = grid
             if factor == 1:
@@ -362,7 +285,7 @@ def register(
                 break
         assert u is not None
         if before.size != whole.size:
-            u = _resampled_field(u, before, whole)
+            u = resampled_field(u, before, whole)
         u, least = guard_or_shorten(u, slabs, min_jacobian)
     return Registered(u, least, history)
 
@@ -409,7 +332,7 @@ def _schedule(
 
 
 def _stepped(
-    u: Tensor, g: Tensor, grid: _Image, length: float, elastic: float, bound: float
+    u: Tensor, g: Tensor, grid: Image, length: float, elastic: float, bound: float
 ) -> Optional[Tensor]:
     """The field after a step of so many voxels along g; None if no step is valid."""
     own = float(g.square().sum(-1).max()) if g.numel() else 0.0
@@ -417,7 +340,7 @@ def _stepped(
     if not largest > 0 or not math.isfinite(largest):
         return None
     d = g * (length / largest)
-    by_voxel = _units(_identity(u.shape[-1])[:, :-1], grid.size).to(u.device)
+    by_voxel = units(identity(u.shape[-1])[:, :-1], grid.size).to(u.device)
     for halvings in range(_HALVINGS + 1):
         d = d * 0.5 if halvings else d
         moved = transforms.sample(
