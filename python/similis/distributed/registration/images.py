@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from . import fields, transforms
-from .slabs import Slabs
+from .. import fields, transforms
+from ..slabs import Slabs
 
 _FEWEST = 16  # voxels along an axis of a level
 SOFTNESS = 0.35  # σ of the smoothing of both images before a level, in its voxels

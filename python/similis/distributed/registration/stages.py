@@ -20,14 +20,13 @@ from typing import Any, Callable, Optional, Union
 import torch
 from torch import Tensor
 
-from .._functions.register import forward_slabs_to
-from .._functions.register import register as plain_register
-from . import fields, measures, transforms
-from .agreement import Agreement
+from ..._functions.register import forward_slabs_to
+from ..._functions.register import register as plain_register
+from .. import fields, measures, transforms
+from ..agreement import Agreement
 from .folds import guard, guard_or_shorten
-from .gathering import sum_of_ranks
 from .intensities import in_0_to_1, least_of_ranks, noise_of
-from .resampling import (
+from .images import (
     SOFTNESS,
     Image,
     between,
@@ -38,8 +37,9 @@ from .resampling import (
     shrunk,
     units,
 )
-from .rows import whole_sum
-from .slabs import Slabs
+from ..gathering import sum_of_ranks
+from ..rows import whole_sum
+from ..slabs import Slabs
 
 Metric = Union[str, tuple[str, dict[str, Any]]]
 _PRESETS = {"quick": (30, 20, 10), "balanced": (50, 40, 20), "accurate": (100, 100, 20)}

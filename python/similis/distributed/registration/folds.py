@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from . import fields
-from .gathering import gathered
-from .rows import halos, rows_of
-from .slabs import Slabs
+from .. import fields
+from ..gathering import gathered
+from ..rows import halos, rows_of
+from ..slabs import Slabs
 
 _REPAIRS = 20
 _DILATION = 2

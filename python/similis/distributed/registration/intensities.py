@@ -8,9 +8,9 @@ import math
 import torch
 from torch import Tensor
 
-from . import fields
-from .gathering import gathered, sum_of_ranks
-from .slabs import Slabs
+from .. import fields
+from ..gathering import gathered, sum_of_ranks
+from ..slabs import Slabs
 
 _HIGHEST = 0.999  # share of the values above the least that [0, 1] holds
 _TISSUE = 0.1  # intensity from which on a voxel counts for the noise
