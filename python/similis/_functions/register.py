@@ -88,11 +88,10 @@ def register(
         nan: "error", or "mask" for samples that are not finite.
         seed: which voxels the sampling of mi takes.
         slabs, moving_slabs: similis.distributed.Slabs, of fixed and moving, which are then own rows
-            [1,C,z,Y,X] or [1,C,y,X]: the deformable stage of volumes that no rank holds whole, by
+            [1,C,z,Y,X] or [1,C,y,X], of volumes that no rank holds whole. It is then
             similis.distributed.register(), which returns own rows of the field. moving_slabs are
-            by default those of fixed. stages must be ("deformable",), and init "identity" or an
-            affine, as the linear stages find it on smaller copies in one process; affines, masks,
-            labels, linear_metric, nan and seed are refused.
+            by default those of fixed. Masks, labels, nan, the stage symmetric and the metric dice
+            are refused.
         callback: called as callback(stage, level, iteration, loss) after each iteration; returning
             False ends the registration with the last valid field. On a GPU it is told of up to
             10 iterations of the deformable stage at a time, after all of them.
@@ -169,11 +168,8 @@ def register(
     return Registration(found, own, other, world, seconds, labels)
 
 
-# What the slabs' stage does not take, and what to give instead.
-_NOT_ON_SLABS = (
-    "fixed_affine", "moving_affine", "linear_metric", "fixed_mask", "moving_mask", "fixed_labels",
-    "moving_labels", "nan", "seed", "world",
-)  # fmt: skip
+# What images in slabs do not take.
+_NOT_ON_SLABS = ("fixed_mask", "moving_mask", "fixed_labels", "moving_labels", "nan")
 
 
 # similis.distributed.register(), once somebody has imported similis.distributed, as who has slabs did.
@@ -187,8 +183,6 @@ def forward_slabs_to(function: Callable[..., Any]) -> None:
 
 def _on_slabs(given: dict[str, Any]) -> Any:
     """similis.distributed.register() of the arguments of register()."""
-    from ..volumes import register_inputs as inputs
-
     defaults: dict[str, Any] = register.__kwdefaults__ or {}
     slabs = given["slabs"]
     if slabs is None:
@@ -200,22 +194,9 @@ def _on_slabs(given: dict[str, Any]) -> Any:
     for name in _NOT_ON_SLABS:
         if given[name] is not defaults[name] and given[name] != defaults[name]:
             raise ValueError(f"register: {name} is given with slabs, which do not take it")
-    if tuple(given["stages"]) != ("deformable",):
-        raise ValueError(
-            f"register: stages is {tuple(given['stages'])}; with slabs it must be ('deformable',): "
-            "find the linear map on smaller copies in one process, and give it as init"
-        )
-    init, affine = given["init"], None
-    if isinstance(init, str) and init in ("auto", "centers", "moments"):
-        raise ValueError(f"register: init is {init!r}; with slabs it must be 'identity' or an affine")
-    if not (isinstance(init, str) and init == "identity"):
-        rank = getattr(given["fixed"], "ndim", 5) - 2
-        affine = imported("torch").from_numpy(inputs.voxel_map(init, rank, given["spacing"]))
     taken = {
         name: given[name]
         for name in defaults
-        if name not in (*_NOT_ON_SLABS, "stages", "init", "slabs", "moving_slabs")
+        if name not in (*_NOT_ON_SLABS, "slabs", "moving_slabs")
     }
-    return _register_slabs(
-        given["fixed"], given["moving"], slabs, given["moving_slabs"], affine=affine, **taken
-    )
+    return _register_slabs(given["fixed"], given["moving"], slabs, given["moving_slabs"], **taken)

@@ -306,17 +306,3 @@ def start_of(init: Any, rank: int, world: str) -> tuple[int, Optional[Sequence[f
         turn = axes_turn(world)
         matrix = turn @ _square("init", init, rank) @ turn
     return library.GIVEN, matrix[:3].ravel().tolist()
-
-
-def voxel_map(init: Any, rank: int, spacing: Optional[Sequence[float]]) -> Matrix:
-    """A map of the caller as [d,d+1] from fixed's voxels (x, y, z) to moving's, of arrays in the
-    world "ras" whose voxels are `spacing` apart."""
-    _, numbers = start_of(init, rank, "ras")
-    assert numbers is not None, "a word says no map"
-    world = numpy.eye(4)
-    world[:3] = numpy.reshape(numbers, (3, 4))
-    steps = numpy.eye(4)
-    if spacing is not None:
-        steps[:rank, :rank] = numpy.diag(spacing)
-    in_voxels = numpy.linalg.inv(steps) @ TURN @ world @ TURN @ steps
-    return in_voxels[:rank][:, [*range(rank), 3]]

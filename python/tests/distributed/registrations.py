@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The greedy stage of registration on slabs against that of one process."""
+"""Registration on slabs against that of one process."""
 
+import numpy
 import pytest
 import torch
+import torch.distributed as dist
 from cases import DEVICE, alike_on_all_ranks, noise, own, splits
 
 import similis
 import similis.distributed as sd
 from similis.distributed import Slabs
+from similis.distributed.registration import linear
 
 
 def blobs(size, shift):
@@ -23,60 +26,223 @@ def blobs(size, shift):
 
 
 def main():
-    """The greedy stage of slabs moves voxels where that of one process does."""
     size, settings = (22, 18, 20), {"levels": (2, 1), "iterations": (5, 3)}
     fixed, moving = blobs(size, 0.0), blobs(size, 1.5)
-    whole = similis.register(fixed, moving, stages=("deformable",), init="identity", **settings)
+    ranks = dist.get_world_size()
+    greedy(fixed, moving, settings)
+    guarded(fixed, moving)
+    if ranks == 2:
+        by_name(fixed, moving)
+    linear_stages()
+    if ranks > 1:
+        smaller_copies()
+    if ranks in (1, 4):
+        starts()
+    ended()
+    refusals()
+
+
+def greedy(fixed, moving, settings):
+    """The greedy stage of slabs moves voxels where that of one process does."""
+    stage = {"stages": ("deformable",), **settings}
+    whole = similis.register(fixed, moving, **stage)
     wanted = torch.as_tensor(whole.warp)[None].to(DEVICE)
     assert float(wanted.abs().max()) > 1
-    for slabs in (Slabs.even(size[0]), splits(size[0])[0]):
+    both = [Slabs.even(len(fixed)), splits(len(fixed))[0]]
+    for slabs in both if dist.get_world_size() == 3 else both[1:]:
         f, m = (own(each[None, None], slabs) for each in (fixed, moving))
-        found = sd.register(f, m, slabs, **settings)
+        found = sd.register(f, m, slabs, **stage)
         u = found.displacement
         assert u.shape == own(wanted, slabs, 1).shape
         if u.numel():
             difference = (u - own(wanted, slabs, 1)).abs()
             assert float(difference.max()) < 0.005, (slabs.sizes, float(difference.max()))
-        losses = [each["loss"] for each in whole.history]
-        assert len(found.history) == len(losses) == 8
-        for (_, _, loss), expected in zip(found.history, losses):
-            assert abs(loss - expected) < 1e-3, (slabs.sizes, loss, expected)
-        assert found.history[-1][2] < found.history[0][2] - 0.2 and found.min_jacobian >= 0.1
-        alike_on_all_ranks(torch.tensor([each[2] for each in found.history]))
-    by_name(fixed, moving, settings)
-    # A step far too long folds, and the guard mends or halves it, alike on all ranks.
-    slabs = Slabs.even(size[0])
+        assert len(found.history) == len(whole.history) == 8
+        for ours, theirs in zip(found.history, whole.history):
+            assert abs(ours["loss"] - theirs["loss"]) < 1e-3, (slabs.sizes, ours, theirs)
+            assert all(ours[key] == theirs[key] for key in ("stage", "level", "iteration"))
+        losses = [each["loss"] for each in found.history]
+        assert losses[-1] < losses[0] - 0.2 and found.min_jacobian >= 0.1
+        alike_on_all_ranks(torch.tensor(losses))
+
+
+def guarded(fixed, moving):
+    """A step far too long folds, and the guard mends or halves it, alike on all ranks."""
+    slabs = Slabs.even(len(fixed))
     f, m = (own(each[None, None], slabs) for each in (fixed, moving))
     found = sd.register(
-        f, m, slabs, metrics=["mse"], levels=(1,), iterations=(4,), fluid=0.3, elastic=0.0,
-        step=2.0, min_jacobian=0.4,
+        f, m, slabs, stages=("deformable",), metrics=["mse"], levels=(1,), iterations=(4,), fluid=0.3,
+        elastic=0.0, step=1.0, min_jacobian=0.6,
     )  # fmt: skip
-    assert found.min_jacobian >= 0.4
-    alike_on_all_ranks(torch.tensor([found.min_jacobian, *(each[2] for each in found.history)]))
+    assert found.min_jacobian >= 0.6
+    losses = [each["loss"] for each in found.history]
+    alike_on_all_ranks(torch.tensor([found.min_jacobian, *losses]))
 
 
-def by_name(fixed, moving, settings):
-    """similis.register() with slabs is that of similis.distributed, in millimetres."""
-    slabs = Slabs.even(fixed.shape[0])
+def by_name(fixed, moving):
+    """similis.register() with slabs is that of similis.distributed, and init is in millimetres."""
+    slabs = Slabs.even(len(fixed))
     f, m = (own(each[None, None], slabs) for each in (fixed, moving))
-    settings = {**settings, "iterations": (2, 1)}
-    stage = {"stages": ("deformable",), **settings}
-    shift = torch.eye(4)
+    shift, in_voxels = torch.eye(4), torch.eye(3, 4)
     shift[2, 3] = 1.5  # mm along z, half a voxel
-    in_voxels = torch.eye(3, 4)
     in_voxels[2, 3] = 0.5
-    spacing = (1.0, 2.0, 3.0)
-    wanted = sd.register(f, m, slabs, affine=in_voxels, spacing=spacing, **settings)
-    found = similis.register(f, m, slabs=slabs, init=shift.numpy(), spacing=spacing, **stage)
+    settings = {
+        "spacing": (1.0, 2.0, 3.0), "stages": ("deformable",), "levels": (2, 1), "iterations": (2, 1),
+    }  # fmt: skip
+    wanted = sd.register(f, m, slabs, affine=in_voxels, **settings)
+    found = similis.register(f, m, slabs=slabs, init=shift.numpy(), **settings)
     assert torch.equal(found.displacement, wanted.displacement) and len(found.history) == 3
-    for given, sentence in (
-        ({"init": "identity"}, "register: stages is .*; with slabs it must be .'deformable',."),
-        ({**stage}, "register: init is 'auto'; with slabs it must be 'identity' or an affine"),
-        ({**stage, "fixed_mask": f}, "register: fixed_mask is given with slabs, which do not take"),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            similis.register(f, m, slabs=slabs, **given)
+    assert float((found.affine - in_voxels).abs().max()) < 1e-12
+    with pytest.raises(ValueError, match="register: fixed_mask is given with slabs, which do not"):
+        similis.register(f, m, slabs=slabs, fixed_mask=f)
     with pytest.raises(ValueError, match="register: moving_slabs are given without slabs"):
         similis.register(f, m, moving_slabs=slabs)
-    with pytest.raises(ValueError, match="register: there is no option fluids on slabs"):
-        sd.register(f, m, slabs, fluids=2)
+
+
+def pair(size):
+    """Two images, the second turned by 9 degrees about z and moved."""
+    rank = len(size)
+    fixed = blobs((*size,) if rank == 3 else (14, *size), 0.0)
+    fixed = fixed if rank == 3 else fixed[7]
+    turn = torch.eye(rank, rank + 1)
+    turn[0, 0] = turn[1, 1] = 0.988
+    turn[0, 1], turn[1, 0] = 0.156, -0.156
+    turn[:, rank] = 0.05
+    moving = similis.sample(
+        fixed[None, None], affine=turn[None].to(DEVICE), out_shape=size, padding_mode="border"
+    )[0, 0]
+    return fixed, moving
+
+
+PLACES = {
+    "fixed_affine": numpy.array([[2.0, 0, 0, 5], [0, 1.5, 0, 3], [0, 0, 1.8, 0], [0, 0, 0, 1]]),
+    "moving_affine": numpy.array([[0, 1.5, 0, 4], [2.0, 0, 0, 4], [0, 0, 1.8, 1], [0, 0, 0, 1]]),
+}
+
+
+def in_voxels(whole, rank, places):
+    """The affine of a Registration, from fixed's voxels to moving's."""
+    own, other = (places.get(f"{each}_affine", numpy.eye(4)) for each in ("fixed", "moving"))
+    kept = [*range(rank), 3]
+    return torch.tensor((numpy.linalg.inv(other) @ whole.affine @ own)[kept][:, kept][:-1])
+
+
+def linear_stages():
+    """Images that are small have the map of one process."""
+    cases = [
+        ((14, 12, 13), {"stages": ("rigid", "affine"), "init": "moments"}, PLACES),
+        ((22, 26), {"stages": ("translation", "similarity")}, {}),
+        ((22, 26), {"stages": ("rigid",), "linear_metric": "ncc", "init": "centers"}, {}),
+        ((22, 26), {"stages": ("affine",), "linear_metric": ("mi", {"sampling": 0.6}), "seed": 3}, {}),
+    ]
+    for k, (size, options, places) in enumerate(cases):
+        if dist.get_world_size() not in (1 + k, 3):
+            continue
+        fixed, moving = pair(size)
+        if places:
+            moving = moving.transpose(1, 2).contiguous()
+        array = {} if places or len(size) == 3 else {"spacing": (1.0, 1.0)}
+        whole = similis.register(fixed, moving, **options, **places, **array)
+        wanted = in_voxels(whole, len(size), places)
+        assert float((wanted[:, :-1] - torch.eye(len(size))).abs().max()) > 0.1
+        slabs, moving_slabs = splits(size[0])[-1], Slabs.even(size[0])
+        f, m = own(fixed[None, None], slabs), own(moving[None, None], moving_slabs)
+        found = similis.register(
+            f, m, slabs=slabs, moving_slabs=moving_slabs, **options, **places, **array
+        )
+        difference = float((found.affine - wanted).abs().max())
+        assert difference < 1e-12, (options, difference)
+        assert found.displacement is None and found.history == whole.history
+        alike_on_all_ranks(found.affine, "affine")
+
+
+def smaller_copies():
+    """Of any split they are the same, and their map is near that of whole images."""
+    size = (22, 26)
+    fixed, moving = pair(size)
+    whole = similis.register(fixed, moving, stages=("rigid",), init="identity")
+    found = []
+    before = linear._LONGEST
+    try:
+        linear._LONGEST = 20
+        for slabs in (Slabs([22] + [0] * (dist.get_world_size() - 1)), *splits(22)):
+            f, m = own(fixed[None, None], slabs), own(moving[None, None], slabs)
+            found.append(sd.register(f, m, slabs, stages=("rigid",), init="identity"))
+    finally:
+        linear._LONGEST = before
+    assert all(torch.equal(each.affine, found[0].affine) for each in found)
+    difference = (found[0].affine - in_voxels(whole, 2, {})).abs()
+    assert float(difference[:, :2].max()) < 0.02 and float(difference[:, 2].max()) < 0.4, difference
+
+
+def starts():
+    """Without a linear stage a start is the map, and moments are the whole's."""
+    fixed, moving = pair((14, 12, 13))
+    moving = moving.transpose(1, 2).contiguous()
+    greedy = {"stages": ("deformable",), "levels": (1,), "iterations": (1,), **PLACES}
+    slabs, moving_slabs = splits(14)[-1], Slabs.even(14)
+    f, m = own(fixed[None, None], slabs), own(moving[None, None], moving_slabs)
+    for init in ("auto", "centers", "moments"):
+        whole = similis.register(fixed, moving, init=init, **greedy)
+        found = sd.register(f, m, slabs, moving_slabs, init=init, **greedy)
+        difference = (found.affine - in_voxels(whole, 3, PLACES)).abs().max()
+        assert float(difference) < 1e-5, (init, difference)
+        assert abs(found.history[0]["loss"] - whole.history[0]["loss"]) < 1e-4, init
+
+
+def ended():
+    """A callback of one rank ends all, in a linear stage and in the greedy one."""
+    fixed, moving = pair((14, 12, 13))
+    slabs = Slabs.even(14)
+    f, m = own(fixed[None, None], slabs), own(moving[None, None], slabs)
+    is_last = slabs.rank == slabs.ranks - 1
+    for last_stage, stages in (("translation", ("translation", "deformable")), ("deformable",) * 2):
+        seen = []
+
+        def callback(stage, level, iteration, loss):
+            seen.append(stage)
+            return not (stage == last_stage and iteration == 2)
+
+        stages = (stages,) if isinstance(stages, str) else stages
+        found = sd.register(
+            f, m, slabs, stages=stages, init="identity", levels=(1,), iterations=(5,),
+            callback=callback if is_last else None,
+        )  # fmt: skip
+        assert seen == ([last_stage] * 3 if is_last else [])
+        assert (found.displacement is None) == (last_stage == "translation")
+        if last_stage == "deformable":
+            assert [each["iteration"] for each in found.history] == [0, 1, 2]
+
+
+def refusals():
+    """What one rank gives wrongly is refused on all, and the group works on."""
+    fixed, moving = pair((8, 9, 8))
+    slabs = Slabs.even(8)
+    f, m = own(fixed[None, None], slabs), own(moving[None, None], slabs)
+    is_last = slabs.rank == slabs.ranks - 1
+    gaps = m.clone()
+    gaps[0, 0, :1, 0, 0] = torch.nan
+    singular = numpy.zeros((4, 4))
+    for given, sentence in (
+        ({"fluids": 2}, "there is no option fluids on slabs"),
+        ({"stages": ("rigid", "symmetric")}, "stages has 'symmetric'; on slabs it must be of"),
+        ({"stages": ("affine", "rigid")}, "stages are out of order"),
+        ({"init": "centres"}, "centres"),
+        ({"init": "identity", "affine": torch.eye(3, 4)}, "affine and init are given"),
+        ({"affine": torch.eye(3)}, r"affine has shape \[3, 3\]; it must be \[3, 4\]"),
+        ({"moving_affine": singular}, "moving_affine is singular"),
+        ({"spacing": (1.0, 2.0)}, "spacing is .1.0, 2.0.; it must be of 3 dimensions"),
+        ({"spacing": (1.0, 2.0, 0.0)}, "spacing is .*; its numbers must be above 0"),
+        ({"linear_metric": "lncc"}, "the linear metric is lncc; it must be mi, ncc or mse"),
+        ({"step": 2.0}, "step is 2; it must be above 0 and up to 1"),
+        ({"seed": -1}, "seed is -1; it must be from 0"),
+        ({"metrics": ["dice"]}, "metrics has 'dice'"),
+        ({"moving": gaps}, "moving has values that are not finite"),
+    ):
+        arguments = {"fixed": f, "moving": m, **(given if is_last else {})}
+        if "moving" in given or slabs.ranks == 1:
+            arguments.update(given)
+        with pytest.raises(ValueError, match=f"register: .*{sentence}"):
+            sd.register(slabs=slabs, **arguments)
+    found = sd.register(f, m, slabs, stages=("translation",), init="identity")
+    alike_on_all_ranks(found.affine, "affine after refusals")

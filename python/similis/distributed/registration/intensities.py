@@ -60,7 +60,13 @@ def in_0_to_1(name: str, values: Tensor, slabs: Slabs) -> Tensor:
     result = torch.empty_like(values, dtype=torch.float32)
     for c in range(values.shape[1]):
         channel = values[:, c].float()
-        least = least_of_ranks(slabs, float(channel.min()) if channel.numel() else math.inf)
+        own = float(channel.min()) if channel.numel() else math.inf
+        has_gaps = bool(channel.numel()) and not math.isfinite(float(channel.sum(dtype=torch.float64)))
+        words = torch.tensor([math.inf if has_gaps else own, float(has_gaps)], device="cpu")
+        every = gathered(slabs, words.double())
+        if any(bool(each[1]) for each in every):
+            raise ValueError(f"register: {name} has values that are not finite")
+        least = min(float(each[0]) for each in every)
         order = _order(channel[channel > least])
         above = _count(slabs, order)
         if above == 0:

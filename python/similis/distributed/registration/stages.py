@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The greedy stage of similis.register() on slabs, from the sharded operations.
+"""similis.register() on slabs, whose greedy stage is made of the sharded operations.
 
     own rows of both images, in [0, 1] by the whole's quantiles
+      │ linear stages on smaller copies, which find A (linear.py)
       └─ per level: fixed smoothed and shrunk, moving smoothed; u from the level before
            └─ per iteration: moved = moving at A(x + u) ─> metrics, whole sums ─> gradient to u
               + momentum · the last g ─> G_fluid = g ─> step / largest ─> u' = d + u(x + d) ─> G_elastic ─> guard
@@ -25,7 +26,16 @@ from ..._functions.register import register as plain_register
 from .. import fields, measures, transforms
 from ..agreement import Agreement
 from .folds import guard, guard_or_shorten
-from .intensities import in_0_to_1, least_of_ranks, noise_of
+from .intensities import in_0_to_1, noise_of
+from .linear import (
+    LINEAR,
+    Placed,
+    found_map,
+    place_of,
+    refuse_options,
+    stages_of,
+    start_of,
+)
 from .images import (
     SOFTNESS,
     Image,
@@ -33,11 +43,10 @@ from .images import (
     coordinates,
     identity,
     resampled_field,
-    rows_first,
     shrunk,
     units,
 )
-from ..gathering import sum_of_ranks
+from ..gathering import gathered, sum_of_ranks
 from ..rows import whole_sum
 from ..slabs import Slabs
 
@@ -59,20 +68,28 @@ _QUIET, _ONE_VOXEL = 0.01, 0.02  # noise from which on fluid grows, and by how m
 
 @dataclass
 class Registered:
-    """displacement: own rows of u, [1,z,Y,X,3] in voxels of the fixed image, x first: its point
-    x + u(x) lies at A(x + u(x)) of the moving one. history: (shrink factor, iteration, loss) of
-    each iteration. min_jacobian: the smallest determinant of x + u(x), one-sided differences."""
+    """affine: A, [d,d+1] in f64, from fixed's voxels (x, y, z) to moving's, on every rank.
+    displacement: own rows of u, [1,z,Y,X,3] in voxels of the fixed image, x first: its point
+    x lies at A(x + u(x)) of the moving one; None without a deformable stage. min_jacobian: the
+    smallest determinant of x + u(x), one-sided differences. history: of each iteration its stage,
+    level (shrink factor; 0 in linear stages), iteration and loss."""
 
-    displacement: Tensor
+    affine: Tensor
+    displacement: Optional[Tensor]
     min_jacobian: float
-    history: list[tuple[int, int, float]] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
 
 
 class _Level:
     def __init__(
-        self, fixed: Image, moving: Image, affine: Tensor, terms: list[tuple[str, dict[str, Any]]]
+        self,
+        fixed: Image,
+        moving: Image,
+        affine: Tensor,
+        terms: list[tuple[str, dict[str, Any]]],
+        seed: int,
     ) -> None:
-        self.fixed, self.moving, self.terms = fixed, moving, terms
+        self.fixed, self.moving, self.terms, self.seed = fixed, moving, terms, seed
         self.linear, self.shift = between(fixed, affine, moving)
         device = fixed.values.device
         self.matrix = coordinates(self.linear, self.shift, fixed.size, moving.size).to(device)
@@ -132,7 +149,7 @@ class _Level:
         if name == "mi":
             return measures.mutual_information(
                 f, j, slabs, num_bins=options["bins"], range=(0.0, 1.0),
-                sampling=options["sampling"], mask=weights,
+                sampling=options["sampling"], seed=self.seed, mask=weights,
             ).double()  # fmt: skip
         w = 1.0 if weights is None else weights.double()
         a, b = f.double(), j.double()
@@ -180,131 +197,108 @@ def register(
     moving_slabs: Optional[Slabs] = None,
     *,
     affine: Optional[Tensor] = None,
-    callback: Optional[Callable[[int, int, float], Any]] = None,
+    init: Any = "auto",
+    callback: Optional[Callable[[str, int, int, float], Any]] = None,
     **options: Any,
 ) -> Registered:
-    """The deformable stage of similis.register() of images in slabs: no rank holds a whole one.
+    """similis.register() of images in slabs: no rank holds a large one whole.
+
+    Linear stages are similis.register()'s on copies of at most 165 voxels along the longest side,
+    which every rank has; their map is the same bits on all ranks and for any split.
 
     Args:
         fixed, moving: own rows, [1,C,z,Y,X] or [1,C,y,X], finite; slabs and moving_slabs say which.
-        affine: [d,d+1], from fixed's voxels (x, y, z) to moving's: the map before the stage, as
-            similis.register() finds it on smaller copies; by default the identity.
-        callback: called as callback(level, iteration, loss) on every rank.
-        options: spacing, of both images, metrics, preset, iterations, levels, fluid, elastic, step,
-            min_jacobian and tolerance, as of similis.register().
+        affine: instead of init, [d,d+1] from fixed's voxels (x, y, z) to moving's.
+        init: the map before the first stage, as of similis.register(); a map is in mm. Without a
+            linear stage nothing compares maps, and "auto" is the identity.
+        callback: called as callback(stage, level, iteration, loss), on every rank that gives one. If
+            one of them returns False, all end after this iteration with the last valid field.
+        options: stages (but symmetric), metrics (but dice), linear_metric, preset, iterations,
+            levels, fluid, elastic, step, min_jacobian, tolerance, seed, spacing, fixed_affine,
+            moving_affine and world, as of similis.register().
     """
     moving_slabs = slabs if moving_slabs is None else moving_slabs
     compared: dict[str, Any] = {name: repr(value) for name, value in options.items()}
-    with Agreement("register", slabs, moving_slabs=moving_slabs.sizes, **compared) as agreement:
-        (
-            spacing, metrics, preset, iterations, levels, fluid, elastic, step, min_jacobian,
-            tolerance,
-        ) = _completed(options)  # fmt: skip
+    with Agreement(
+        "register", slabs, moving_slabs=moving_slabs.sizes, init=repr(init), **compared
+    ) as agreement:
+        given = _completed(options)
         agreement.array("fixed", fixed, slabs, 2)
         agreement.array("moving", moving, moving_slabs, 2)
         agreement.whole("affine", affine)
         rank = fixed.dim() - 2
-        if rank not in (2, 3) or moving.dim() != fixed.dim() or fixed.shape[0] != 1:
-            raise ValueError(
-                f"fixed has shape {list(fixed.shape)} and moving {list(moving.shape)}; give "
-                "[1,C,z,Y,X] or [1,C,y,X] both"
-            )
-        if moving.shape[1] != fixed.shape[1]:
-            raise ValueError(
-                f"moving has {moving.shape[1]} channels and fixed {fixed.shape[1]}; give as many"
-            )
-        terms = _terms(metrics)
-        if preset not in _PRESETS:
-            raise ValueError(f"preset is {preset!r}; it must be one of {', '.join(_PRESETS)}")
-        if affine is not None and tuple(affine.shape) != (rank, rank + 1):
-            raise ValueError(
-                f"affine has shape {list(affine.shape)}; it must be {[rank, rank + 1]}"
-            )
-        millimetres = [1.0] * rank if spacing is None else rows_first(spacing)
-        if len(millimetres) != rank or min(millimetres) <= 0:
-            raise ValueError(f"spacing is {spacing!r}; it must be {rank} numbers above 0")
+        _require_pair(fixed, moving, slabs, moving_slabs)
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback is of type {type(callback).__name__}; it must be a function")
+        terms = _terms(given["metrics"])
+        stages = stages_of(given["stages"])
+        own_to_mm, other_to_mm = (place_of(name, given, rank) for name in ("fixed", "moving"))
+        start = start_of(init, affine, own_to_mm, other_to_mm, given["world"])
         size = [slabs.extent, *fixed.shape[3:]]
-        factors, counts = _schedule(size, preset, levels, iterations)
-    is_mi = all(name == "mi" for name, _ in terms)
-    follows_noise = fluid is None and not is_mi and factors[-1] == 1
-    fluid = (4.0 if is_mi else 3.0) if fluid is None else fluid
-    elastic = 0.25 if elastic is None else elastic
-    matrix = identity(rank) if affine is None else affine.double().cpu()
-    one, zero = [1.0] * rank, [0.0] * rank
+        if given["preset"] not in _PRESETS:
+            raise ValueError(
+                f"preset is {given['preset']!r}; it must be one of {', '.join(_PRESETS)}"
+            )
+        factors, counts = _schedule(size, given["preset"], given["levels"], given["iterations"])
+        of_linear = {name: given[name] for name in ("linear_metric", "seed", "world")}
+        of_greedy = {
+            name: given[name]
+            for name in (
+                "metrics", "preset", "fluid", "elastic", "step", "min_jacobian", "tolerance",
+            )
+        }  # fmt: skip
+        refuse_options(
+            rank, {**of_linear, **of_greedy, "stages": stages, "levels": factors, "iterations": counts}
+        )
+    linear = [each for each in stages if each in LINEAR]
     with torch.no_grad():
+        one, zero = [1.0] * rank, [0.0] * rank
         whole = Image(in_0_to_1("fixed", fixed.detach(), slabs), slabs, one, zero)
         other = Image(in_0_to_1("moving", moving.detach(), moving_slabs), moving_slabs, one, zero)
-        by_noise = 0.0
-        if follows_noise:
-            own, others = noise_of(whole.values, slabs), noise_of(other.values, moving_slabs)
-            noise = math.hypot(own, others) / math.sqrt(2)
-            by_noise = min(max((noise - _QUIET) / _ONE_VOXEL, 0.0), 1.0)
-        history: list[tuple[int, int, float]] = []
-        u, before = None, whole
-        goes_on = True
-        for factor, count in zip(factors, counts):
-            grid = shrunk(whole, factor, millimetres)
-            soft = other
-            if factor > 1:
-                sigma = [SOFTNESS * factor * min(millimetres) / each for each in millimetres]
-                soft = Image(
-                    fields.smooth(other.values, sigma, moving_slabs), moving_slabs, one, zero
-                )
-            if u is None:
-                u = grid.values.new_zeros([1, *grid.values.shape[2:], rank])
-            elif grid.size != before.size:
-                u = resampled_field(u, before, grid)
-            u, _ = guard_or_shorten(u, grid.slabs, min_jacobian)
-            before = grid
-            if factor == 1:
-                fluid += by_noise
-            level = _Level(grid, soft, matrix, terms)
-            losses: list[float] = []
-            last: Optional[Tensor] = None
-            for k in range(count):
-                value, g = level.value_and_gradient(u)
-                losses.append(-value)
-                history.append((factor, k, -value))
-                if callback is not None and callback(factor, k, -value) is False:
-                    goes_on = False
-                    break
-                if last is not None:
-                    g = g.add_(last, alpha=_MOMENTUM)
-                last = g = fields.smooth(g, fluid, grid.slabs, field=True, padding="zeros")
-                share = k / count
-                is_full_step = share < 0.5
-                length = step * (1.0 if is_full_step else 0.2 + 1.6 * (1 - share))
-                found = _stepped(u, g, grid, length, elastic, min_jacobian)
-                if found is None:
-                    break
-                u = found
-                is_flat = len(losses) >= _LOSSES_OF_SLOPE and -_slope(losses) < tolerance
-                if is_flat and not is_full_step:
-                    break
-            if not goes_on:
-                break
-        assert u is not None
-        if before.size != whole.size:
-            u = resampled_field(u, before, whole)
-        u, least = guard_or_shorten(u, slabs, min_jacobian)
-    return Registered(u, least, history)
+        own_placed = Placed(fixed.detach(), whole, own_to_mm)
+        other_placed = Placed(moving.detach(), other, other_to_mm)
+        found = found_map(own_placed, other_placed, start, linear, of_linear, callback)
+        in_voxels = torch.linalg.inv(other_to_mm) @ found.in_mm @ own_to_mm
+        result = Registered(in_voxels[:-1], None, 1.0, found.history)
+        if "deformable" not in stages or found.was_stopped:
+            return result
+        greedy = _Greedy(own_placed, other_placed, in_voxels[:-1], terms, of_greedy, given["seed"])
+        result.displacement, result.min_jacobian = greedy.run(
+            factors, counts, callback, result.history
+        )
+    return result
 
 
 forward_slabs_to(register)
 
 _TAKEN = (
-    "spacing", "metrics", "preset", "iterations", "levels", "fluid", "elastic", "step",
-    "min_jacobian", "tolerance",
+    "stages", "metrics", "linear_metric", "preset", "iterations", "levels", "fluid", "elastic", "step",
+    "min_jacobian", "tolerance", "seed", "spacing", "fixed_affine", "moving_affine", "world",
 )  # fmt: skip
 
 
-def _completed(options: dict[str, Any]) -> list[Any]:
-    """The values of the options that are taken, completed by similis.register()'s defaults."""
+def _completed(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that are taken, completed by similis.register()'s defaults."""
     for name in options:
         if name not in _TAKEN:
             raise ValueError(f"there is no option {name} on slabs")
     defaults: dict[str, Any] = plain_register.__kwdefaults__ or {}
-    return [options.get(name, defaults[name]) for name in _TAKEN]
+    return {name: options.get(name, defaults[name]) for name in _TAKEN}
+
+
+def _require_pair(fixed: Tensor, moving: Tensor, slabs: Slabs, moving_slabs: Slabs) -> None:
+    if fixed.dim() not in (4, 5) or moving.dim() != fixed.dim() or fixed.shape[0] != 1:
+        raise ValueError(
+            f"fixed has shape {list(fixed.shape)} and moving {list(moving.shape)}; give "
+            "[1,C,z,Y,X] or [1,C,y,X] both"
+        )
+    if moving.shape[1] != fixed.shape[1]:
+        raise ValueError(
+            f"moving has {moving.shape[1]} channels and fixed {fixed.shape[1]}; give as many"
+        )
+    for name, image, rows in (("fixed", fixed, slabs), ("moving", moving, moving_slabs)):
+        if min(rows.extent, *image.shape[3:]) < 2:
+            raise ValueError(f"{name} has an axis of 1 voxel; every axis must have 2 or more")
 
 
 def _schedule(
@@ -331,12 +325,116 @@ def _schedule(
     return factors, counts
 
 
-def _stepped(
-    u: Tensor, g: Tensor, grid: Image, length: float, elastic: float, bound: float
-) -> Optional[Tensor]:
-    """The field after a step of so many voxels along g; None if no step is valid."""
+class _Greedy:
+    """The greedy stage."""
+
+    def __init__(
+        self,
+        fixed: Placed,
+        moving: Placed,
+        matrix: Tensor,
+        terms: list[tuple[str, dict[str, Any]]],
+        options: dict[str, Any],
+        seed: int,
+    ) -> None:
+        self.fixed, self.moving, self.matrix, self.terms = fixed, moving, matrix, terms
+        self.seed, self.step, self.tolerance = seed, options["step"], options["tolerance"]
+        self.min_jacobian = options["min_jacobian"]
+        is_mi = all(name == "mi" for name, _ in terms)
+        fluid, elastic = options["fluid"], options["elastic"]
+        self.follows_noise = fluid is None and not is_mi
+        self.fluid = (4.0 if is_mi else 3.0) if fluid is None else fluid
+        self.elastic = 0.25 if elastic is None else elastic
+
+    def run(
+        self,
+        factors: Sequence[int],
+        counts: Sequence[int],
+        callback: Optional[Callable[[str, int, int, float], Any]],
+        history: list[dict[str, Any]],
+    ) -> tuple[Tensor, float]:
+        """Own rows of u, and the least determinant."""
+        whole, slabs = self.fixed.image, self.fixed.image.slabs
+        by_noise = self._fluid_by_noise() if self.follows_noise and factors[-1] == 1 else 0.0
+        u, before = None, whole
+        for factor, count in zip(factors, counts):
+            grid, soft = self._level_images(factor)
+            if u is None:
+                u = grid.values.new_zeros([1, *grid.values.shape[2:], len(grid.scale)])
+            elif grid.size != before.size:
+                u = resampled_field(u, before, grid)
+            u, _ = guard_or_shorten(u, grid.slabs, self.min_jacobian)
+            before = grid
+            fluid = self.fluid + (by_noise if factor == 1 else 0.0)
+            level = _Level(grid, soft, self.matrix, self.terms, self.seed)
+            losses: list[float] = []
+            last: Optional[Tensor] = None
+            goes_on = True
+            for k in range(count):
+                value, g = level.value_and_gradient(u)
+                losses.append(-value)
+                history.append(
+                    {"stage": "deformable", "level": factor, "iteration": k, "loss": -value}
+                )
+                if callback is not None:
+                    goes_on = callback("deformable", factor, k, -value) is not False
+                if last is not None:
+                    g = g.add_(last, alpha=_MOMENTUM)
+                last = g = fields.smooth(g, fluid, grid.slabs, field=True, padding="zeros")
+                largest, goes_on = _largest(g, grid.slabs, goes_on)
+                if not goes_on:
+                    break
+                share = k / count
+                is_full_step = share < 0.5
+                length = self.step * (1.0 if is_full_step else 0.2 + 1.6 * (1 - share))
+                found = _stepped(u, g, grid, largest, length, self.elastic, self.min_jacobian)
+                if found is None:
+                    break
+                u = found
+                is_flat = len(losses) >= _LOSSES_OF_SLOPE and -_slope(losses) < self.tolerance
+                if is_flat and not is_full_step:
+                    break
+            if not goes_on:
+                break
+        assert u is not None
+        if before.size != whole.size:
+            u = resampled_field(u, before, whole)
+        return guard_or_shorten(u, slabs, self.min_jacobian)
+
+    def _fluid_by_noise(self) -> float:
+        own, other = (noise_of(each.image.values, each.image.slabs) for each in (self.fixed, self.moving))
+        noise = math.hypot(own, other) / math.sqrt(2)
+        return min(max((noise - _QUIET) / _ONE_VOXEL, 0.0), 1.0)
+
+    def _level_images(self, factor: int) -> tuple[Image, Image]:
+        """fixed on the level's grid, and moving as smooth, on its own."""
+        spacing, moving = self.fixed.spacing, self.moving.image
+        grid = shrunk(self.fixed.image, factor, spacing)
+        if factor == 1:
+            return grid, moving
+        sigma = [SOFTNESS * factor * min(spacing) / each for each in self.moving.spacing]
+        values = fields.smooth(moving.values, sigma, moving.slabs)
+        return grid, Image(values, moving.slabs, moving.scale, moving.shift)
+
+
+def _largest(g: Tensor, slabs: Slabs, goes_on: bool) -> tuple[float, bool]:
+    """The length of the longest vector of all ranks, and whether no rank ends here."""
     own = float(g.square().sum(-1).max()) if g.numel() else 0.0
-    largest = math.sqrt(-least_of_ranks(grid.slabs, -own))
+    every = gathered(slabs, torch.tensor([own, float(goes_on)], device="cpu").double())
+    return math.sqrt(max(float(each[0]) for each in every)), all(bool(each[1]) for each in every)
+
+
+def _stepped(
+    u: Tensor,
+    g: Tensor,
+    grid: Image,
+    largest: float,
+    length: float,
+    elastic: float,
+    bound: float,
+) -> Optional[Tensor]:
+    """The field after a step of so many voxels along g, whose longest vector is `largest`; None if no
+    step is valid."""
     if not largest > 0 or not math.isfinite(largest):
         return None
     d = g * (length / largest)
