@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor, Shard
 
+from .calls import named_of, refuse_unknown
 from .slabs import Slabs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -34,9 +35,11 @@ def takes_dtensors(
 
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
+        names = named_of(function)
 
         @functools.wraps(function)
         def call(*arguments: Any, **options: Any) -> Any:
+            refuse_unknown(function, names, arguments, options)
             if not any(isinstance(each, DTensor) for each in (*arguments, *options.values())):
                 return function(*arguments, **options)
             bound = signature.bind(*arguments, **options)

@@ -4,6 +4,7 @@ and gradient follow on every rank."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable
 from typing import Any, Optional
@@ -36,31 +37,51 @@ _OF_VALUE = tuple(
 )
 
 
+def _agree_on_values(agreement: Agreement, name: str, array: Any) -> None:
+    """Compares a small array that every rank holds whole, values included."""
+    agreement.whole(name, array)
+    if array is not None:
+        held = array.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
+        agreement.entries[name]["values"] = hashlib.sha256(held).hexdigest()
+
+
 class _Call:
     """A call that all ranks have agreed on."""
 
     def __init__(
         self, operation: str, x: Tensor, y: Tensor, slabs: Slabs, mask: Any, options: dict[str, Any]
     ) -> None:
+        options = dict(options)
+        given = {name: options.pop(name, None) for name in ("limits", "histogram")}
         with Agreement(operation, slabs, **options) as agreement:
             self.options = require_call(agreement, x, y, slabs, mask, options, _DEFAULTS)
+            if operation == "histogram" and given["histogram"] is not None:
+                raise ValueError("there is no option histogram on slabs")
             x, y = taken_images(operation, x, y, {}, has_range=False)
             require_reduction(self.options["reduction"], ("none",))
-            small = torch.zeros((1, 1, 2, 2), dtype=x.dtype, device=x.device)
+            for name, array in given.items():
+                _agree_on_values(agreement, name, array)
+            small = torch.zeros((*x.shape[:2], 2, 2), dtype=x.dtype, device=x.device)
             named = {name: self.options[name] for name in _OF_HISTOGRAM}
-            empty = histogram(small, small, **named)
+            counted = histogram(small, small, limits=given["limits"], **named)
+            if given["histogram"] is not None:
+                counted = given["histogram"]
+                named.update((name, self.options[name]) for name in _OF_VALUE)
+                mutual_information(small, small, histogram=counted, **named)
             mutual_information_from_histogram(
-                empty, **{name: self.options[name] for name in _OF_VALUE}
+                counted, **{name: self.options[name] for name in _OF_VALUE}
             )
         self.slabs, self.mask = slabs, mask
-        self.limits: Optional[Tensor] = None  # [N,C,4]
+        # [N,C,4]; given ones take the place of a range, and a given histogram that of slabs.
+        self.limits: Optional[Tensor] = given["limits"]
         self.differentiable = (x, y)
         self.images = (x.detach(), y.detach())
         if self.options["sampling"] < 1:
             self._keep_sampled(x)
-        if isinstance(self.options["range"], str):
+        if self.limits is None and isinstance(self.options["range"], str):
             self.limits = self._limits(x, y)
-        self.histogram = self._whole_histogram()
+        counted = given["histogram"]
+        self.histogram = self._whole_histogram() if counted is None else counted.detach()
 
     def _keep_sampled(self, x: Tensor) -> None:
         """Leaves the voxels that sampling chooses in the whole to the mask."""

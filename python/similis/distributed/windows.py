@@ -199,9 +199,9 @@ class _Call(Centres):
             require_images(agreement, x, y, slabs)
             for name, mask in masks.items():
                 require_mask(agreement, name, mask, x, slabs)
-            for name in ("channel_axis", "rows", "sums"):
+            for name in ("rows", "sums"):
                 if name in options:
-                    raise ValueError(f"{name} is given; slabs are [N,C,…], and rows are theirs")
+                    raise ValueError(f"there is no option {name} on slabs")
             require_reduction(self.reduction, ("none",))
             if operation == "l1_ssim" and self.reduction == "none" and padding == "valid":
                 raise ValueError("reduction is none and padding valid; give another padding")

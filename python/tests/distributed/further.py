@@ -2,6 +2,7 @@
 """Options and dtypes that the checks of cases.py leave out, on small arrays."""
 
 import torch
+import torch.distributed as dist
 from cases import DEVICE, check, check_measure, check_transform, noise, own, splits
 
 import similis
@@ -64,6 +65,60 @@ def main():
         check(w, own(inverse, slabs, 1), 0, "invert", slabs.sizes)
         check(largest, residual, 0, "invert", slabs.sizes)
     turned()
+    layouts()
+    given_information()
+
+
+def layouts():
+    """Images whose channels are elsewhere, with masks shaped as they are, as one process takes them."""
+    shape = (2, 9, 7, 8, 3)
+    weights = noise(*shape, seed=3).abs()
+    for k, (name, options, axis) in enumerate((
+        ("ssim", {"window_size": 3, "mask": weights, "reduction": "per_channel"}, -1),
+        ("lncc_loss", {"reduction": "none"}, 4),
+        ("mse", {"mask": weights[:, :, :, :, :1].expand(shape)}, -1),
+        ("ncc", {"reduction": "per_channel"}, 1),
+        ("mutual_information", {"reduction": "per_channel"}, -1),
+    )):  # fmt: skip
+        if dist.get_world_size() not in (1 + k % 4, 3):
+            continue
+        at = 2 if axis == 1 else 1  # of the rows
+        x, y = (noise(*shape, seed=each).requires_grad_() for each in (1, 2))
+        whole = getattr(similis, name)(x, y, channel_axis=axis, **options)
+        upstream = noise(*whole.shape, seed=5)
+        wanted = torch.autograd.grad(whole, x, upstream)[0]
+        slabs = splits(shape[at])[-1]
+        a, b = own(x, slabs, at), own(y, slabs, at)
+        mine = {k: own(v, slabs, at) if k == "mask" else v for k, v in options.items()}
+        value = getattr(sd, name)(a, b, slabs, channel_axis=axis, **mine)
+        is_map = whole.dim() > 2
+        expected = own(whole.detach(), slabs, at) if is_map else whole
+        check(value, expected, 1e-6, name, axis, slabs.sizes)
+        given = own(upstream, slabs, at) if is_map else upstream
+        (gradient,) = torch.autograd.grad(value, a, given)
+        check(gradient, own(wanted, slabs, at), 1e-6, name, axis, slabs.sizes, "gradient")
+
+
+def given_information():
+    """Limits of the caller, and a histogram that holds other images too."""
+    x, y = (noise(2, 1, 9, 5, 6, seed=each).requires_grad_() for each in (1, 2))
+    ends = torch.tensor([[-2.0, 1.5, -1.0, 2.0], [-3.0, 3.0, -2.0, 2.5]], device=DEVICE)
+    limits = ends[:, None].double()
+    counted = similis.histogram(x, y, limits=limits)
+    both = counted + similis.histogram(y.detach(), x.detach(), limits=limits)
+    for name, given in (
+        ("mutual_information", {"limits": limits}),
+        ("mutual_information_loss", {"limits": limits, "histogram": both}),
+    ):
+        whole = getattr(similis, name)(x, y, **given)
+        wanted = torch.autograd.grad(whole, (x, y))
+        for slabs in splits(9):
+            a, b = own(x, slabs), own(y, slabs)
+            check(sd.histogram(a, b, slabs, limits=limits), counted, 1e-12, slabs.sizes)
+            value = getattr(sd, name)(a, b, slabs, **given)
+            check(value, whole, 1e-6, name, slabs.sizes)
+            for gradient, each in zip(torch.autograd.grad(value, (a, b)), wanted):
+                check(gradient, own(each, slabs), 1e-6, name, slabs.sizes, "gradient")
 
 
 def turned():

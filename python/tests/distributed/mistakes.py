@@ -62,10 +62,35 @@ def main():
         sd.ssim(a, b, (3, 6))
     with pytest.raises(ValueError, match="Slabs: sizes has 9 numbers"):
         Slabs([1] * 9)
+    options(a, b, u, slabs, last)
     second(a, b, slabs)
     value = sd.ssim(a, b, slabs, window_size=3)
     assert abs(float(value) - float(similis.ssim(x, y, window_size=3))) < 1e-6
     dist.barrier()
+
+
+def options(a, b, u, slabs, last):
+    """An option that only one rank gives is everybody's error, whether there is such a one or not."""
+
+    def refused(sentence, function, *arguments, **given):
+        with pytest.raises(ValueError, match=sentence):
+            function(*arguments, slabs, **(given if last else {}))
+
+    refused("mse: there is no option masks on slabs", sd.mse, a, b, masks=None)
+    refused("lncc: there is no option rows on slabs", sd.lncc, a, b, rows=(0, 3))
+    refused("smooth: there is no option rows on slabs", sd.smooth, a, 1.0, rows=(0, 3))
+    refused("invert: there is no option u_rows on slabs", sd.invert, u, u_rows=(0, 3))
+    refused("ncc: there is no option mask on slabs", sd.ncc, a, b, mask=None)
+    refused("psnr: channel_axis is 7; it must be an axis", sd.psnr, a, b, channel_axis=7)
+    refused("lncc: channel_axis is of type str", sd.lncc, a, b, channel_axis="last")
+    limits = torch.tensor([[[0.0, 1, 0, 1]]], device=DEVICE).double()
+    refused("limits is None on rank 0", sd.histogram, a, b, limits=limits)
+    with pytest.raises(ValueError, match="mutual_information: limits is .*alike on all ranks"):
+        given = limits + 1e-9 * slabs.rank
+        sd.mutual_information(a, b, slabs, limits=given)
+    for wrong in (limits[:, :, :3], limits.float(), limits * torch.nan):
+        refused("mutual_information: .*limits", sd.mutual_information, a, b, limits=wrong)
+    refused("histogram: there is no option histogram", sd.histogram, a, b, histogram=limits)
 
 
 def second(a, b, slabs):

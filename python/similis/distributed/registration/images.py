@@ -69,7 +69,7 @@ def identity(d: int) -> Tensor:
     return torch.eye(d, d + 1, dtype=torch.float64)
 
 
-def shrunk(image: Image, factor: int, spacing: Sequence[float]) -> Image:
+def shrunk(image: Image, factor: float, spacing: Sequence[float]) -> Image:
     wanted = factor * min(spacing)
     size = []
     for n, own in zip(image.size, spacing):

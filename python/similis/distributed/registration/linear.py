@@ -92,7 +92,7 @@ def _centre_of_mass(placed: Placed) -> Tensor:
         values = image.values[0, :, row].sum(0, dtype=torch.float64)
         at = torch.full_like(values, float(slabs.start + row))
         ranges = [torch.arange(n, device=values.device).double() for n in values.shape]
-        places = [*rows_first(torch.meshgrid(*ranges, indexing="ij")), at]  # type: ignore[arg-type]
+        places = [*reversed(torch.meshgrid(*ranges, indexing="ij")), at]
         sums[:d] += torch.stack([(values * each).sum() for each in places])
         sums[d] += values.sum()
     whole = sum_of_ranks(slabs, sums).cpu()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of the public functions before they reach their operation: layouts of images, and refusals
+of arguments that a function does not have, which all ranks must hear of."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Sequence
+from typing import Any, Callable, Optional, TypeVar
+
+from torch import Tensor
+
+from .._functions.layouts import Layout, channel_index
+from .agreement import Agreement
+from .slabs import Slabs
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_MASKS = ("mask", "valid_mask")
+
+
+def refuse_unknown(
+    function: Callable[..., Any],
+    names: Optional[frozenset[str]],
+    arguments: Sequence[Any],
+    options: dict[str, Any],
+) -> None:
+    """Raises on all ranks where one gives an option that the function does not have. names: those of
+    named_of()."""
+    if names is None or names.issuperset(options):
+        return
+    unknown = next(each for each in options if each not in names)
+    for each in (*arguments, *options.values()):
+        if isinstance(each, Slabs):
+            with Agreement(function.__name__, each):
+                raise ValueError(f"there is no option {unknown} on slabs")
+
+
+def named_of(function: Callable[..., Any]) -> Optional[frozenset[str]]:
+    """The names of a function's parameters; None if it takes any."""
+    parameters = inspect.signature(function).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return None
+    return frozenset(parameters)
+
+
+def rows_axis(arguments: dict[str, Any]) -> int:
+    """The axis of the rows of a measure's images: the first that counts neither images nor
+    channels."""
+    axis, x = arguments.get("channel_axis"), arguments.get("x")
+    if not isinstance(axis, int) or not isinstance(x, Tensor):
+        return 2
+    return 2 if axis % x.dim() == 1 else 1
+
+
+def takes_channel_axis(measure: Function) -> Function:
+    """A measure of (x, y, slabs, …) of images [N,C,…] as one of images whose channels are anywhere."""
+    name = measure.__name__
+
+    @functools.wraps(measure)
+    def call(
+        x: Any, y: Any, slabs: Any, *, channel_axis: Optional[int] = None, **options: Any
+    ) -> Any:
+        if channel_axis is None:
+            return measure(x, y, slabs, **options)
+        try:
+            if not isinstance(x, Tensor) or x.dim() not in (4, 5):
+                raise ValueError("channel_axis is given; x must be a torch.Tensor of 4 or 5 axes")
+            channel_index(name, "x", x.dim(), channel_axis, 1)
+        except (ValueError, TypeError) as error:
+            if not isinstance(slabs, Slabs):
+                raise
+            with Agreement(name, slabs):
+                raise ValueError(str(error).removeprefix(f"{name}: ")) from None
+        layout = Layout(name, "x", tuple(x.shape), channel_axis)
+
+        def arranged(array: Any) -> Any:
+            is_as_large = isinstance(array, Tensor) and array.dim() == x.dim()
+            return layout.arranged(array) if is_as_large else array
+
+        masks = {each: arranged(options[each]) for each in _MASKS if each in options}
+        result = measure(arranged(x), arranged(y), slabs, **{**options, **masks})
+        return layout.restored(result)
+
+    signature = inspect.signature(measure)
+    parameters = list(signature.parameters.values())
+    added = inspect.Parameter(
+        "channel_axis", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Optional[int]
+    )
+    at = len(parameters) - (parameters[-1].kind is inspect.Parameter.VAR_KEYWORD)
+    parameters.insert(at, added)
+    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return call  # type: ignore[return-value]
