@@ -16,10 +16,10 @@ agreed upon before pixels move: one rank's mistake is a ValueError on all of the
 rank that is lost or stalls raises LostRank on the others.
 """
 
-from typing import Any, Callable
+from typing import Any
 
 from . import fields, grids, measures, transforms
-from .calls import rows_axis, takes_channel_axis
+from .calls import rows_axis
 from .dtensors import takes_dtensors
 from .failure import LostRank, init
 from .files import read, write
@@ -27,11 +27,7 @@ from .rows import halo
 from .registration import Registered, register
 from .slabs import Slabs
 
-
-def _pair(measure: Callable[..., Any]) -> Callable[..., Any]:
-    return takes_dtensors({"x": rows_axis, "y": rows_axis})(takes_channel_axis(measure))
-
-
+_pair = takes_dtensors({"x": rows_axis, "y": rows_axis})
 histogram = _pair(measures.histogram)
 l1_ssim = _pair(measures.l1_ssim)
 lncc = _pair(measures.lncc)

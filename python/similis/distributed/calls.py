@@ -47,47 +47,48 @@ def named_of(function: Callable[..., Any]) -> Optional[frozenset[str]]:
 def rows_axis(arguments: dict[str, Any]) -> int:
     """The axis of the rows of a measure's images: the first that counts neither images nor
     channels."""
-    axis, x = arguments.get("channel_axis"), arguments.get("x")
+    of_rest = arguments.get("options", {})
+    axis, x = arguments.get("channel_axis", of_rest.get("channel_axis")), arguments.get("x")
     if not isinstance(axis, int) or not isinstance(x, Tensor):
         return 2
     return 2 if axis % x.dim() == 1 else 1
 
 
+def layout_of(operation: str, x: Any, slabs: Any, channel_axis: Any) -> Optional[Layout]:
+    """The axes of images whose channels do not come second; None if they do."""
+    if channel_axis is None:
+        return None
+    try:
+        if not isinstance(x, Tensor) or x.dim() not in (4, 5):
+            raise ValueError("channel_axis is given; x must be a torch.Tensor of 4 or 5 axes")
+        channel_index(operation, "x", x.dim(), channel_axis, 1)
+    except (ValueError, TypeError) as error:
+        if not isinstance(slabs, Slabs):
+            raise
+        with Agreement(operation, slabs):
+            raise ValueError(str(error).removeprefix(f"{operation}: ")) from None
+    return Layout(operation, "x", tuple(x.shape), channel_axis)
+
+
+def channels_second(layout: Optional[Layout], array: Any) -> Any:
+    """An array with as many axes as the images as [N,C,…], others as they are."""
+    is_as_large = layout is not None and isinstance(array, Tensor) and array.dim() == layout.rank
+    return layout.arranged(array) if layout is not None and is_as_large else array
+
+
 def takes_channel_axis(measure: Function) -> Function:
-    """A measure of (x, y, slabs, …) of images [N,C,…] as one of images whose channels are anywhere."""
-    name = measure.__name__
+    """A measure of (x, y, slabs, **options) of images [N,C,…] as one of images whose channels are
+    anywhere."""
 
     @functools.wraps(measure)
     def call(
         x: Any, y: Any, slabs: Any, *, channel_axis: Optional[int] = None, **options: Any
     ) -> Any:
-        if channel_axis is None:
+        layout = layout_of(measure.__name__, x, slabs, channel_axis)
+        if layout is None:
             return measure(x, y, slabs, **options)
-        try:
-            if not isinstance(x, Tensor) or x.dim() not in (4, 5):
-                raise ValueError("channel_axis is given; x must be a torch.Tensor of 4 or 5 axes")
-            channel_index(name, "x", x.dim(), channel_axis, 1)
-        except (ValueError, TypeError) as error:
-            if not isinstance(slabs, Slabs):
-                raise
-            with Agreement(name, slabs):
-                raise ValueError(str(error).removeprefix(f"{name}: ")) from None
-        layout = Layout(name, "x", tuple(x.shape), channel_axis)
+        masks = {each: channels_second(layout, options[each]) for each in _MASKS if each in options}
+        x, y = channels_second(layout, x), channels_second(layout, y)
+        return layout.restored(measure(x, y, slabs, **{**options, **masks}))
 
-        def arranged(array: Any) -> Any:
-            is_as_large = isinstance(array, Tensor) and array.dim() == x.dim()
-            return layout.arranged(array) if is_as_large else array
-
-        masks = {each: arranged(options[each]) for each in _MASKS if each in options}
-        result = measure(arranged(x), arranged(y), slabs, **{**options, **masks})
-        return layout.restored(result)
-
-    signature = inspect.signature(measure)
-    parameters = list(signature.parameters.values())
-    added = inspect.Parameter(
-        "channel_axis", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Optional[int]
-    )
-    at = len(parameters) - (parameters[-1].kind is inspect.Parameter.VAR_KEYWORD)
-    parameters.insert(at, added)
-    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]

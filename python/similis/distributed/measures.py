@@ -13,6 +13,7 @@ from .._library.measures import DATA_RANGES, psnr_error_text
 from .._library.values import DataRange
 from . import information, levels, sums, windows
 from .agreement import Agreement
+from .calls import channels_second, layout_of, takes_channel_axis
 from .operands import require_images, require_mask, taken_images
 from .slabs import Slabs
 
@@ -24,10 +25,11 @@ def mse(
     *,
     reduction: str = "mean",
     mask: Optional[Tensor] = None,
+    channel_axis: Optional[int] = None,
 ) -> Tensor:
     """similis.mse() of images in slabs: the same number on every rank. A mask lies in slabs as x
     does."""
-    return _pixel_error("mse", x, y, slabs, mask, {"reduction": reduction})
+    return _pixel_error("mse", x, y, slabs, mask, channel_axis, {"reduction": reduction})
 
 
 def mae(
@@ -37,9 +39,10 @@ def mae(
     *,
     reduction: str = "mean",
     mask: Optional[Tensor] = None,
+    channel_axis: Optional[int] = None,
 ) -> Tensor:
     """similis.mae() of images in slabs; see mse()."""
-    return _pixel_error("mae", x, y, slabs, mask, {"reduction": reduction})
+    return _pixel_error("mae", x, y, slabs, mask, channel_axis, {"reduction": reduction})
 
 
 def psnr(
@@ -50,15 +53,24 @@ def psnr(
     data_range: DataRange = None,
     reduction: str = "mean",
     mask: Optional[Tensor] = None,
+    channel_axis: Optional[int] = None,
 ) -> Tensor:
     """similis.psnr() of images in slabs; see mse()."""
     given = {"reduction": reduction, "data_range": data_range}
-    return _pixel_error("psnr", x, y, slabs, mask, given)
+    return _pixel_error("psnr", x, y, slabs, mask, channel_axis, given)
 
 
 def _pixel_error(
-    operation: str, x: Tensor, y: Tensor, slabs: Slabs, mask: Any, options: dict[str, Any]
+    operation: str,
+    x: Tensor,
+    y: Tensor,
+    slabs: Slabs,
+    mask: Any,
+    channel_axis: Optional[int],
+    options: dict[str, Any],
 ) -> Tensor:
+    layout = layout_of(operation, x, slabs, channel_axis)
+    x, y, mask = (channels_second(layout, each) for each in (x, y, mask))
     with Agreement(operation, slabs, **options) as agreement:
         require_images(agreement, x, y, slabs)
         require_mask(agreement, "mask", mask, x, slabs)
@@ -79,17 +91,40 @@ def _pixel_error(
     return error.to(sums.result_dtype(x))
 
 
-def ncc(x: Tensor, y: Tensor, slabs: Slabs, *, reduction: str = "mean") -> Tensor:
+def ncc(
+    x: Tensor,
+    y: Tensor,
+    slabs: Slabs,
+    *,
+    reduction: str = "mean",
+    channel_axis: Optional[int] = None,
+) -> Tensor:
     """similis.ncc() of images in slabs, from the whole's moments."""
-    return _correlation("ncc", x, y, slabs, reduction)
+    return _correlation("ncc", x, y, slabs, channel_axis, reduction)
 
 
-def ncc_loss(x: Tensor, y: Tensor, slabs: Slabs, *, reduction: str = "mean") -> Tensor:
+def ncc_loss(
+    x: Tensor,
+    y: Tensor,
+    slabs: Slabs,
+    *,
+    reduction: str = "mean",
+    channel_axis: Optional[int] = None,
+) -> Tensor:
     """-NCC."""
-    return -_correlation("ncc_loss", x, y, slabs, reduction)
+    return -_correlation("ncc_loss", x, y, slabs, channel_axis, reduction)
 
 
-def _correlation(operation: str, x: Tensor, y: Tensor, slabs: Slabs, reduction: str) -> Tensor:
+def _correlation(
+    operation: str,
+    x: Tensor,
+    y: Tensor,
+    slabs: Slabs,
+    channel_axis: Optional[int],
+    reduction: str,
+) -> Tensor:
+    layout = layout_of(operation, x, slabs, channel_axis)
+    x, y = channels_second(layout, x), channels_second(layout, y)
     with Agreement(operation, slabs, reduction=reduction) as agreement:
         require_images(agreement, x, y, slabs)
         x, y = taken_images(operation, x, y, {}, has_range=False)
@@ -97,6 +132,7 @@ def _correlation(operation: str, x: Tensor, y: Tensor, slabs: Slabs, reduction: 
     return sums.correlation(x, y, slabs, reduction).to(sums.result_dtype(x))
 
 
+@takes_channel_axis
 def mutual_information(
     x: Tensor, y: Tensor, slabs: Slabs, *, mask: Optional[Tensor] = None, **options: Any
 ) -> Tensor:
@@ -108,6 +144,7 @@ def mutual_information(
     return information.information("mutual_information", 1, x, y, slabs, mask, options)
 
 
+@takes_channel_axis
 def mutual_information_loss(
     x: Tensor, y: Tensor, slabs: Slabs, *, mask: Optional[Tensor] = None, **options: Any
 ) -> Tensor:
@@ -115,6 +152,7 @@ def mutual_information_loss(
     return information.information("mutual_information_loss", -1, x, y, slabs, mask, options)
 
 
+@takes_channel_axis
 def histogram(
     x: Tensor, y: Tensor, slabs: Slabs, *, mask: Optional[Tensor] = None, **options: Any
 ) -> Tensor:
@@ -122,37 +160,44 @@ def histogram(
     return information.histogram_of_slabs(x, y, slabs, mask, options)
 
 
+@takes_channel_axis
 def ssim(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
     """similis.ssim() of images in slabs, with its options; reduction "none" gives the rows of the
     map whose centres are own rows. Masks lie in slabs as x does."""
     return windows.ssim_of_slabs(x, y, slabs, **options)
 
 
+@takes_channel_axis
 def ssim_loss(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
     """similis.ssim_loss() of images in slabs; see ssim()."""
     return windows.ssim_loss_of_slabs(x, y, slabs, **options)
 
 
+@takes_channel_axis
 def l1_ssim(x: Tensor, y: Tensor, slabs: Slabs, *, weight: float = 0.2, **options: Any) -> Tensor:
     """similis.l1_ssim() of images in slabs; see ssim()."""
     return windows.l1_ssim_of_slabs(x, y, slabs, weight=weight, **options)
 
 
+@takes_channel_axis
 def ms_ssim(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
     """similis.ms_ssim() of images in slabs, with its options. A mask lies in slabs as x does."""
     return levels.ms_ssim_of_slabs(x, y, slabs, **options)
 
 
+@takes_channel_axis
 def ms_ssim_loss(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
     """similis.ms_ssim_loss() of images in slabs; see ms_ssim()."""
     return levels.ms_ssim_loss_of_slabs(x, y, slabs, **options)
 
 
+@takes_channel_axis
 def lncc(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
     """similis.lncc() of images in slabs; see ssim()."""
     return windows.lncc_of_slabs(x, y, slabs, **options)
 
 
+@takes_channel_axis
 def lncc_loss(x: Tensor, y: Tensor, slabs: Slabs, **options: Any) -> Tensor:
     """similis.lncc_loss() of images in slabs; see ssim()."""
     return windows.lncc_loss_of_slabs(x, y, slabs, **options)

@@ -42,6 +42,11 @@ def main():
         check(smoothed.to_local(), own(whole_image, slabs, 1 if field else 2), 0, "dtensor")
     check(det.to_local(), own(whole, slabs, 1), 0, "dtensor")
     check(folds, count, 0, "dtensor")
+    last = noise(1, 11, 6, 7, 2, seed=4), noise(1, 11, 6, 7, 2, seed=5)
+    for measure in ("mse", "lncc"):  # channels last: rows are the second axis
+        x, y = (distribute_tensor(each, mesh, [Shard(1)]) for each in last)
+        value = getattr(sd, measure)(x, y, slabs, channel_axis=-1)
+        check(value, getattr(similis, measure)(*last, channel_axis=-1), 1e-6, "dtensor", measure)
     try:
         sd.mse(distribute_tensor(fixed, mesh, [Replicate()]), c, slabs)
     except ValueError as error:
