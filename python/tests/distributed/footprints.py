@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import similis.distributed as sd
 from similis.distributed import Slabs, transport
+from similis.distributed.registration import linear
 
 DEPTH, WIDTH = 48, 48
 PLANE = WIDTH * WIDTH
@@ -128,10 +129,23 @@ def operations(slabs):
     yield "invert", lambda: sd.invert(0.02 * waves, slabs, 4)[0], (), 3 * 2 * near, False
     yield (
         "register",
-        lambda: sd.register(x, y, slabs, levels=(1,), iterations=(1,), fluid=0.6, elastic=0.4)
-        .displacement,
+        lambda: sd.register(
+            x, y, slabs, stages=("deformable",), levels=(1,), iterations=(1,), fluid=0.6, elastic=0.4,
+        ).displacement,
         (), 60 * near, False,
     )  # fmt: skip
+    # Both copies go to all other ranks, and smoothing fetches rows.
+    copies = 2 * 4 * 16**3 * (slabs.ranks - 1)
+    yield "linear", lambda: linear_stage(x, y, slabs), (), copies + 12 * near, False
+
+
+def linear_stage(x, y, slabs):
+    """On copies of 16 voxels along each axis."""
+    before, linear._LONGEST = linear._LONGEST, 12
+    try:
+        return sd.register(x, y, slabs, stages=("translation",), init="identity").affine
+    finally:
+        linear._LONGEST = before
 
 
 def main():
