@@ -244,5 +244,11 @@ def refusals():
             arguments.update(given)
         with pytest.raises(ValueError, match=f"register: .*{sentence}"):
             sd.register(slabs=slabs, **arguments)
+    if slabs.ranks > 1:
+        place = numpy.eye(4) * (1 + 1e-12 * is_last)
+        with pytest.raises(ValueError, match="register: moving_affine is .*alike on all ranks"):
+            sd.register(f, m, slabs, moving_affine=place)
+        with pytest.raises(ValueError, match="register: init is .*alike on all ranks"):
+            sd.register(f, m, slabs, init="moments" if is_last else "centers")
     found = sd.register(f, m, slabs, stages=("translation",), init="identity")
     alike_on_all_ranks(found.affine, "affine after refusals")

@@ -234,6 +234,9 @@ def register(
         stages = stages_of(given["stages"])
         own_to_mm, other_to_mm = (place_of(name, given, rank) for name in ("fixed", "moving"))
         start = start_of(init, affine, own_to_mm, other_to_mm, given["world"])
+        numbers = {"fixed_affine": own_to_mm, "moving_affine": other_to_mm, "init": start}
+        for name, each in numbers.items():  # repr() rounds those of arrays
+            agreement.entries[name] = each if isinstance(each, str) else each.tolist()
         size = [slabs.extent, *fixed.shape[3:]]
         if given["preset"] not in _PRESETS:
             raise ValueError(
