@@ -117,7 +117,7 @@ def found_map(
     callback: Optional[Callable[[str, int, int, float], Any]],
 ) -> Found:
     """The map that linear stages find, the same bits on every rank. init: one of similis.register()'s
-    words, or a map in mm."""
+    words, or a map in mm. A callback that ends them on one rank does so on all, when the others are done."""
     slabs = fixed.image.slabs
     if not stages:
         return Found(_start(fixed, moving, init) if isinstance(init, str) else init)
@@ -140,10 +140,13 @@ def found_map(
         )  # fmt: skip
     d = len(fixed.to_mm) - 1
     kept = [*range(d), 3]
-    mine = torch.tensor(found.affine[kept][:, kept]).double().flatten()
-    every = gathered(slabs, torch.cat([mine, mine.new_tensor([float(was_stopped)])]))
-    was_stopped = any(bool(each[-1]) for each in every)
-    return Found(every[0][:-1].reshape(d + 1, d + 1), was_stopped, found.history)
+    mine = torch.tensor(found.affine[kept][:, kept], device="cpu").double().flatten()
+    about = mine.new_tensor([float(was_stopped), float(len(found.history))])
+    every = gathered(slabs, torch.cat([mine, about]))
+    ended = [each for each in every if bool(each[-2])]
+    taken = (ended or every)[0]  # where one rank ends them, the stages are what it has seen
+    in_mm, iterations = taken[:-2].reshape(d + 1, d + 1), int(taken[-1])
+    return Found(in_mm, bool(ended), found.history[:iterations])
 
 
 def stages_of(given: Any) -> list[str]:
