@@ -134,9 +134,9 @@ def operations(slabs):
         ).displacement,
         (), 60 * near, False,
     )  # fmt: skip
-    # Both copies go to all other ranks, and smoothing fetches rows.
-    copies = 2 * 4 * 16**3 * (slabs.ranks - 1)
-    yield "linear", lambda: linear_stage(x, y, slabs), (), copies + 12 * near, False
+    if slabs.ranks == 3:  # both copies go to all other ranks, and smoothing fetches rows
+        copies = 2 * 4 * 16**3 * (slabs.ranks - 1)
+        yield "linear", lambda: linear_stage(x, y, slabs), (), copies + 12 * near, False
 
 
 def linear_stage(x, y, slabs):
