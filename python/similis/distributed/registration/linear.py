@@ -21,10 +21,10 @@ from torch import Tensor
 from ..._functions.register import register as plain_register
 from ...volumes import register_inputs as inputs
 from ..agreement import Agreement
-from .images import Image, rows_first, shrunk
 from ..gathering import gathered, sum_of_ranks
 from ..rows import rows_of
 from ..slabs import Slabs
+from .images import Image, rows_first, shrunk
 
 LINEAR = ("translation", "rigid", "similarity", "affine")
 STAGES = (*LINEAR, "deformable")
