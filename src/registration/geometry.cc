@@ -53,6 +53,13 @@ double determinant(const Matrix& a) {
   return a(0, 0) * cofactor(a, 0, 0) + a(0, 1) * cofactor(a, 0, 1) + a(0, 2) * cofactor(a, 0, 2);
 }
 
+bool is_singular(const Matrix& a) {
+  constexpr double kLeast = 1e-12;  // share of the volume that columns at right angles span
+  double most = 1;
+  for (int c = 0; c < 3; ++c) most *= std::hypot(a(0, c), a(1, c), a(2, c));
+  return !(std::abs(determinant(a)) > kLeast * most);
+}
+
 Matrix inverse(const Matrix& a) {
   Matrix result;
   const double by = 1 / determinant(a);

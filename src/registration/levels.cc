@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/registration/levels.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -19,7 +21,6 @@ namespace {
 
 constexpr const char* kName = "register";
 constexpr double kHighest = 0.999;  // share of the values above the least that [0, 1] holds
-constexpr double kSmallestDeterminant = 1e-12;
 constexpr std::int64_t kMostOnGpu = std::int64_t{1} << 31;  // kernels count voxels in 32 bits
 
 Tensor floats_of(
@@ -53,9 +54,9 @@ Grid checked_grid_of(const char* name, const Volume& volume) {
         name, number);
   }
   const Grid grid = grid_of(volume);
-  const double det = determinant(grid.to_world.linear);
-  require(std::abs(det) > kSmallestDeterminant,
-      "{}: {}'s map to the world is singular: its determinant is {}", kName, name, det);
+  require(!is_singular(grid.to_world.linear),
+      "{}: {}'s map to the world is singular: its determinant is {}", kName, name,
+      determinant(grid.to_world.linear));
   return grid;
 }
 
@@ -119,8 +120,9 @@ void normalize(const char* name, const Image& image, const Execution& exec) {
     const Spread found = spread(rows, values, mask, exec);
     require(found.count > 0, "{}: {}'s mask counts no voxel", kName, name);
     const std::int64_t above = found.count - found.lowest;
-    require(above > 0, "{}: {} is {} everywhere; it must have more than one value", kName, name,
-        found.least);
+    require(above > 0, "{}: {}{} is {} everywhere{}; it must have more than one value", kName,
+        image.channels() > 1 ? fmt::format("channel {} of ", c) : "", name, found.least,
+        mask == nullptr ? "" : " in its mask");
     const double place = kHighest * static_cast<double>(above - 1);
     const auto before = static_cast<std::int64_t>(place);
     const Neighbours at = nth_above(rows, values, mask, found.least, before, exec);

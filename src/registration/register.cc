@@ -15,6 +15,7 @@
 #include "similis/smooth.hpp"
 #include "similis/warp.hpp"
 #include "src/core/backend.h"
+#include "src/core/counted.h"
 #include "src/core/require.h"
 #include "src/core/tensor/dispatch.h"
 #include "src/registration/deformable.h"
@@ -27,7 +28,6 @@ namespace {
 
 using namespace registration_internal;
 
-constexpr double kSmallestDeterminant = 1e-12;
 constexpr double kLeastOfInverse = 1e-2;  // determinant of one-sided differences
 
 void check(const MetricTerm& term) {
@@ -87,12 +87,23 @@ void registration_internal::check_options(const RegisterOptions& options) {
   for (const double number : options.initial) {
     require(std::isfinite(number), "register: initial holds {}; it must be finite", number);
   }
-  const double det = determinant(map_of(options.initial).linear);
-  require(std::abs(det) > kSmallestDeterminant,
-      "register: initial is singular: its determinant is {}", det);
+  const Matrix linear = map_of(options.initial).linear;
+  require(!is_singular(linear), "register: initial is singular: its determinant is {}",
+      determinant(linear));
 }
 
 namespace {
+
+// Whether they are images is asked elsewhere.
+void require_alike(const Extents& fixed, const Extents& moving) {
+  const int axes = fixed.rank() - 2, of_moving = moving.rank() - 2;
+  if (axes < 2 || of_moving < 2) return;
+  require(axes == of_moving,
+      "register: fixed has {} axes of space and moving {}; they must have as many", axes,
+      of_moving);
+  require(fixed[1] == moving[1], "register: fixed has {} and moving {}; they must have as many",
+      counted(fixed[1], "channel"), moving[1]);
+}
 
 void require_runs_on(const char* operation, Device device, const Execution& exec) {
   const Device used = device_of(operation, device, exec);
@@ -289,16 +300,12 @@ Registration register_images(const Volume& fixed, const Volume& moving,
       "register: {} is on {} but {} on {}; they must be on one device", options.fixed_name,
       fixed.data.device, options.moving_name, moving.data.device);
   require_runs_on("register", fixed.data.device, exec);
+  // Before their values, since an array whose axes are taken for others has odd ones.
+  require_alike(fixed.data.shape, moving.data.shape);
   Image own = prepared(
       options.fixed_name.c_str(), fixed, options.fixed_mask, options.mask_not_finite, exec);
   Image other = prepared(
       options.moving_name.c_str(), moving, options.moving_mask, options.mask_not_finite, exec);
-  require(own.grid.rank == other.grid.rank,
-      "register: fixed has {} axes of space and moving {}; they must have as many", own.grid.rank,
-      other.grid.rank);
-  require(own.channels() == other.channels(),
-      "register: fixed has {} channels and moving {}; they must have as many", own.channels(),
-      other.channels());
   const LabelChannels labels = label_channels(options, own, other, exec);
   std::vector<RegisterStage> linear = options.stages;
   const RegisterStage last = linear.back();

@@ -344,7 +344,7 @@ TEST_F(Refusals, OfImages) {
   refused({}, "register: fixed has 2 axes of space and moving 3; they must have as many");
   const test::Array two = test::noise({1, 2, 4, 5}, DType::f32, test::Layout::dense, 1, 1);
   moving_ = {two};
-  refused({}, "register: fixed has 1 channels and moving 2; they must have as many");
+  refused({}, "register: fixed has 1 channel and moving 2; they must have as many");
   const test::Array thin = test::noise({1, 1, 1, 5}, DType::f32, test::Layout::dense, 1, 1);
   moving_ = {thin};
   refused({},

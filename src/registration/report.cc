@@ -15,6 +15,7 @@
 #include "src/registration/geometry.h"
 #include "src/registration/options.h"
 #include "src/registration/passes.h"
+#include "src/registration/similarity.h"
 
 namespace similis {
 namespace registration_internal {
@@ -183,6 +184,35 @@ Json report_of(const Registration& registration, const RegisterOptions& options,
 
 using namespace registration_internal;
 
+namespace {
+
+// The voxels where all channels of both images are finite, as 1, or an empty tensor for all voxels.
+// The others become 0 in the images.
+Tensor without_gaps(const Grid& grid, const Tensor& f, const Tensor& j, const Execution& exec) {
+  const GridRows rows(grid);
+  Extents shape = f.shape;
+  shape[0] = shape[1] = 1;
+  const Tensor mask = allocate(shape, DType::f32, grid.device, exec);
+  fill(grid.device, rows.voxels(), 1, mask.elements<float>(), exec);
+  std::int64_t gaps = 0;
+  const auto each_channel = [&](const auto& take) {
+    for (const Tensor* const image : {&f, &j}) {
+      for (std::int64_t at = 0; at < image->shape.count(); at += rows.voxels()) {
+        take(image->elements<float>() + at);
+      }
+    }
+  };
+  each_channel([&](const float* values) {
+    gaps += look_for_gaps(rows, values, mask.elements<float>(), true, exec);
+  });
+  if (gaps == 0) return {};
+  constexpr float kHalf = 0.5f;
+  each_channel([&](float* values) { divide(rows, mask.elements<float>(), kHalf, values, exec); });
+  return mask;
+}
+
+}  // namespace
+
 RegisterSimilarity register_similarity(
     const TensorView& fixed, const TensorView& other, const Execution& exec) {
   require(fixed.shape == other.shape,
@@ -195,13 +225,26 @@ RegisterSimilarity register_similarity(
                j = allocate(fixed.shape, DType::f32, fixed.device, exec);
   to_floats(fixed, f.elements<float>(), exec);
   to_floats(other, j.elements<float>(), exec);
-  Grid all{.size = {fixed.shape.count(), 1, 1}, .device = fixed.device};
+  const std::int64_t voxels = fixed.shape.count() / (fixed.shape[0] * fixed.shape[1]);
+  const Grid grid{.size = {voxels, 1, 1}, .device = fixed.device};
+  const Tensor mask = without_gaps(grid, f, j, exec);
+  const Grid all{.size = {fixed.shape.count(), 1, 1}, .device = fixed.device};
   const Spread found = spread(GridRows(all), f.elements<float>(), nullptr, exec);
   // LNCC's smoothing takes intensities of about 1.
   const float span = found.most > found.least ? found.most - found.least : 1;
   for (const Tensor& each : {f, j}) {
     scale(each.device, each.shape.count(), 1 / span, each.elements<float>(), each.elements<float>(),
         exec);
+  }
+  if (!mask.empty()) {
+    const std::int64_t count = count_nonzero(GridRows(grid), mask.elements<float>(), exec);
+    if (count == 0) return {.ncc = std::nan(""), .mi = std::nan(""), .lncc = std::nan("")};
+    const LnccOptions windows{
+        .window_size = 5, .padding = Padding::renormalize, .valid_mask = mask};
+    return {.ncc = similarity(
+                {{.metric = RegisterMetric::ncc}}, grid, f, j, mask, count, TensorView(), exec),
+        .mi = item(mutual_information(f, j, {.mask = mask}, exec)),
+        .lncc = item(lncc(f, j, windows, exec))};
   }
   return {.ncc = item(ncc(f, j, Reduction::mean, exec)),
       .mi = item(mutual_information(f, j, {}, exec)),

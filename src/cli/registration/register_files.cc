@@ -126,6 +126,12 @@ RegisterInput read_register_input(const std::string& path) {
             input.name));
   }
   const auto& size = file.grid.size;
+  for (std::size_t a = 0; a < 2; ++a) {
+    require(size[a] > 1,
+        "{} has one voxel along {}; similis register takes volumes, and slices of one voxel along "
+        "z",
+        input.name, "xy"[a]);
+  }
   const Affine to_world = to_lps(file.grid);
   const bool is_slice = size[2] == 1;
   input.view.to_world = rows_of(to_world);

@@ -322,6 +322,10 @@ TEST_F(RegisterProgram, RefusesImagesAndPlacesThatDoNotFit) {
   put("blank.nii", media::make_volume(kSize, [](std::int64_t) { return 3; }));
   pair_refused("fixed.nii", "blank.nii",
       "register: blank.nii is 3 everywhere; it must have more than one value");
+  put("sagittal.nii", media::make_volume({1, 28, 26}, [](std::int64_t i) { return i; }));
+  pair_refused("sagittal.nii", "moving.nii",
+      "sagittal.nii has one voxel along x; similis register takes volumes, and slices of one voxel "
+      "along z");
   Volume away = shapes(kSize, 9, 0.8);
   away.grid.voxel_to_world.rows[0][3] += 400;
   put("away.nii", away);
