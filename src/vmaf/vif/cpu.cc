@@ -23,7 +23,6 @@
 
 #include "src/core/parallel.h"
 #include "src/vmaf/vif/formula.h"
-#include "src/vmaf/vif/halve-inl.h"
 #include "src/vmaf/vif/plan.h"
 #include "src/vmaf/vif/tile-inl.h"
 
@@ -43,15 +42,6 @@ void measure_stripe(const VifPlan& plan, std::int64_t stripe, std::span<VifScale
     measure_stripe_of<std::uint16_t>(plan, stripe, sums);
   } else {
     measure_stripe_of<std::uint8_t>(plan, stripe, sums);
-  }
-}
-
-void halve_rows(const Plane& from, int scale, std::int64_t first, std::int64_t last,
-    std::uint16_t* to, std::int64_t to_stride) {
-  if (from.is_words) {
-    halve_rows_of<std::uint16_t>(from, scale, first, last, to, to_stride);
-  } else {
-    halve_rows_of<std::uint8_t>(from, scale, first, last, to, to_stride);
   }
 }
 
@@ -77,10 +67,7 @@ namespace similis::vmaf_internal {
 namespace {
 
 HWY_EXPORT(measure_stripe);
-HWY_EXPORT(halve_rows);
 HWY_EXPORT(logarithms);
-
-constexpr std::int64_t kHalvedRowsOfTask = 16;
 
 void add(const VifScaleSums& part, VifScaleSums& sums) {
   sums.flat_count += part.flat_count;
@@ -128,41 +115,27 @@ std::vector<VifSums> vif_cpu(const Plane& reference, std::span<const Plane> dist
   std::vector<Plane> distorted_at_scale(distorted.begin(), distorted.end());
   for (int scale = 0; scale < kVifScales; ++scale) {
     const auto at = static_cast<std::size_t>(scale);
-    const VifPlan plan(
-        reference_at_scale, distorted_at_scale, scale, reference.bit_depth, gain_limits);
-    const std::int64_t stripes = scale > 0 || !skips_scale0 ? plan.stripes : 0;
+    VifPlan plan(reference_at_scale, distorted_at_scale, scale, reference.bit_depth, gain_limits);
+    plan.is_measured = scale > 0 || !skips_scale0;
     const std::int64_t width = reference_at_scale.width / 2;
     const std::int64_t height = reference_at_scale.height / 2;
-    const std::int64_t halved =
-        scale + 1 < kVifScales ? (height + kHalvedRowsOfTask - 1) / kHalvedRowsOfTask : 0;
-    std::uint16_t* const smaller = free;  // of each image
-    const std::int64_t smaller_count = width * height;
-    if (halved > 0) free += static_cast<std::int64_t>(images) * smaller_count;
+    for (std::size_t i = 0; scale + 1 < kVifScales && i < images; ++i) {
+      plan.halved.push_back(free);
+      free += width * height;
+    }
     std::mutex mutex;
-    const auto tasks = stripes + static_cast<std::int64_t>(images) * halved;
-    parallel_for(exec, tasks, [&](std::int64_t task) {
-      if (task < stripes) {
-        std::vector<VifScaleSums> parts(distorted.size(), none);
-        HWY_DYNAMIC_DISPATCH(measure_stripe)(plan, task, parts);
-        const std::lock_guard lock(mutex);
-        for (std::size_t i = 0; i < parts.size(); ++i) {
-          add(parts[i], sums[i][at]);  // whole numbers: in any order
-        }
-        return;
+    parallel_for(exec, plan.stripes, [&](std::int64_t stripe) {
+      std::vector<VifScaleSums> parts(distorted.size(), none);
+      HWY_DYNAMIC_DISPATCH(measure_stripe)(plan, stripe, parts);
+      const std::lock_guard lock(mutex);
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        add(parts[i], sums[i][at]);  // whole numbers: in any order
       }
-      const auto image = static_cast<std::size_t>((task - stripes) / halved);
-      const std::int64_t first = (task - stripes) % halved * kHalvedRowsOfTask;
-      HWY_DYNAMIC_DISPATCH(halve_rows)
-      (image == 0 ? reference_at_scale : distorted_at_scale[image - 1], scale + 1, first,
-          std::min(height, first + kHalvedRowsOfTask),
-          smaller + static_cast<std::int64_t>(image) * smaller_count, width);
     });
-    const auto halved_plane = [&](std::size_t image) {
-      return Plane{smaller + static_cast<std::int64_t>(image) * smaller_count, width, width, height,
-          true, 16};
-    };
-    reference_at_scale = halved_plane(0);
-    for (std::size_t i = 0; i < distorted.size(); ++i) distorted_at_scale[i] = halved_plane(i + 1);
+    for (std::size_t i = 0; i < plan.halved.size(); ++i) {
+      Plane& plane = i == 0 ? reference_at_scale : distorted_at_scale[i - 1];
+      plane = {plan.halved[i], width, width, height, true, 16};
+    }
   }
   return sums;
 }

@@ -2,8 +2,9 @@
 // The information of VIF's windows in vectors: variances of a row of windows, and their logarithms.
 // Included once per SIMD target, hence the guard that flips.
 //
-// Flat windows need a count and a sum. They leave zeros among the variances of the others, which
-// add nothing to the information; a vector of flat windows alone is left out.
+// Flat windows need a count and a sum, which are kept in lanes. They leave zeros among the
+// variances of the others, which add nothing to the information; a vector of flat windows alone is
+// left out.
 #if defined(SIMILIS_VMAF_VIF_INFORMATION_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_VMAF_VIF_INFORMATION_INL_H
 #undef SIMILIS_VMAF_VIF_INFORMATION_INL_H
@@ -119,7 +120,7 @@ template <std::size_t kColumns> class VifInformation {
   void begin() { count_ = 0; }
 
   // The first `valid` lanes of windows' moments: means x and y, squares xx, yy and xy.
-  HWY_INLINE void add(const V* moments, std::size_t valid, VifScaleSums& sums) {
+  HWY_INLINE void add(const V* moments, std::size_t valid) {
     const D d;
     const DI di;
     const auto variance = [&](V squares, V a, V b) HWY_ATTR {
@@ -129,23 +130,25 @@ template <std::size_t kColumns> class VifInformation {
     const auto s1 = variance(moments[2], moments[0], moments[0]);
     const auto s2 = hn::Max(zero, variance(moments[3], moments[1], moments[1]));
     const auto s12 = hn::Max(zero, variance(moments[4], moments[0], moments[1]));
-    auto is_kept = hn::Gt(s1, hn::Set(di, kVifNoise - 1));
-    if (valid < hn::Lanes(di)) is_kept = hn::And(is_kept, hn::FirstN(di, valid));
-    const std::size_t kept = hn::CountTrue(di, is_kept);
-    if (kept < std::min(valid, hn::Lanes(di))) {
-      auto is_flat = hn::Lt(s1, hn::Set(di, kVifNoise));
-      if (valid < hn::Lanes(di)) is_flat = hn::And(is_flat, hn::FirstN(di, valid));
-      sums.flat_count += static_cast<std::int64_t>(hn::CountTrue(di, is_flat));
-      const V rest = hn::BitCast(d, hn::IfThenElseZero(is_flat, s2));
-      sums.flat_rest += sum_of_lanes(d, hn::And(rest, hn::Set(d, 0xffffu))) +
-                        65536 * sum_of_lanes(d, hn::ShiftRight<16>(rest));
-      if (kept == 0) return;
+    auto is_flat = hn::Lt(s1, hn::Set(di, kVifNoise));
+    auto is_kept = hn::Not(is_flat);
+    if (valid < hn::Lanes(di)) {
+      const auto is_valid = hn::FirstN(di, valid);
+      is_flat = hn::And(is_flat, is_valid);
+      is_kept = hn::And(is_kept, is_valid);
     }
-    // A covariance that carries no information is 0.
-    const auto carries = hn::And(is_kept, hn::Gt(s2, zero));
+    if (!hn::AllFalse(di, is_flat)) {
+      const V rest = hn::BitCast(d, hn::IfThenElseZero(is_flat, s2));
+      flat_count_ = hn::Sub(flat_count_, hn::BitCast(d, hn::VecFromMask(di, is_flat)));
+      flat_lower_ = hn::Add(flat_lower_, hn::And(rest, hn::Set(d, 0xffffu)));
+      flat_upper_ = hn::Add(flat_upper_, hn::ShiftRight<16>(rest));
+      if (hn::AllFalse(di, is_kept)) return;
+    }
+    // A reference's variance of 0 makes the information 0, whatever the others are; so does a
+    // covariance of 0, as where the distorted image has no variance.
     hn::StoreU(hn::IfThenElseZero(is_kept, s1), di, reference_ + count_);
-    hn::StoreU(hn::IfThenElseZero(is_kept, s2), di, distorted_ + count_);
-    hn::StoreU(hn::IfThenElseZero(carries, s12), di, covariance_ + count_);
+    hn::StoreU(s2, di, distorted_ + count_);
+    hn::StoreU(hn::IfThenElseZero(hn::Gt(s2, zero), s12), di, covariance_ + count_);
     count_ += hn::Lanes(di);
   }
 
@@ -173,6 +176,10 @@ template <std::size_t kColumns> class VifInformation {
   }
 
   void end_tile(VifScaleSums& sums) {
+    const D d;
+    sums.flat_count += sum_of_lanes(d, flat_count_);
+    sums.flat_rest += sum_of_lanes(d, flat_lower_) + 65536 * sum_of_lanes(d, flat_upper_);
+    flat_count_ = flat_lower_ = flat_upper_ = hn::Zero(d);
     sums.reference_information += take_sum(0);
     for (std::size_t k = 0; k < gain_limits_.size(); ++k) {
       sums.information[k] += take_sum(1 + k);
@@ -237,6 +244,8 @@ template <std::size_t kColumns> class VifInformation {
 
   std::span<const double> gain_limits_;
   std::size_t count_ = 0;
+  // Of flat windows: their number, and halves of the distorted image's variances.
+  V flat_count_ = hn::Zero(D()), flat_lower_ = hn::Zero(D()), flat_upper_ = hn::Zero(D());
   alignas(64) std::int32_t reference_[kRoom], distorted_[kRoom], covariance_[kRoom];
   alignas(64) std::uint32_t reference_words_[kRoom], noise_words_[kRoom];
   std::vector<std::uint32_t> totals_;  // by limit

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "src/vmaf/vif/formula.h"
 
@@ -38,6 +39,10 @@ struct VifPlan {
   std::span<const double> gain_limits;
   std::int64_t stripe_rows, stripes;
   bool fuses_products = vif_fuses_products();
+  bool is_measured = true;  ///< otherwise only the next scale is made
+  /// The planes of the next scale, dense ones, of the reference and of each distorted image; none
+  /// behind the last scale.
+  std::vector<std::uint16_t*> halved;
 };
 
 /// Scale by scale the pairs of samples that a window and the next one span. That of scale 3 has

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The passes of VIF in vectors; vif/cpu.cc says how they follow one another. Included once per SIMD
 // target, hence the guard that flips.
-//
-// A vector of words holds two columns in each lane, the even one below. All steps but the loads of
-// filters across stay within lanes, so they are the same for every vector length.
 #if defined(SIMILIS_VMAF_VIF_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_VMAF_VIF_TILE_INL_H
 #undef SIMILIS_VMAF_VIF_TILE_INL_H
@@ -14,87 +11,18 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <vector>
 
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "src/vmaf/vif/halve-inl.h"
 #include "src/vmaf/vif/information-inl.h"
 #include "src/vmaf/vif/plan.h"
+#include "src/vmaf/vif/rows-inl.h"
 #include "src/vmaf/words-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::vmaf_internal::HWY_NAMESPACE {
-
-using Word = std::uint32_t;
-
-// A tile's columns and both margins, and space for a vector, in words.
-constexpr std::size_t kTileWords = static_cast<std::size_t>(kVifTileColumns + 2 * kVifMargin) / 2;
-constexpr std::size_t kRowWords = kTileWords + 32;
-using RowOfWords = std::array<Word, kRowWords>;
-
-// The index of a row or column that windows may see; those that only zero taps see are anything
-// inside.
-inline std::int64_t inside(std::int64_t index, std::int64_t extent) {
-  return std::clamp<std::int64_t>(reflected(index, extent), 0, extent - 1);
-}
-
-// Columns first, first + 1, … of a row as words, two columns each. Those inside the row are read a
-// vector at a time; the last vector overlaps the one before it.
-template <class Sample>
-void load_columns(const Sample* HWY_RESTRICT row, std::int64_t width, std::int64_t first,
-    std::size_t words, Word* HWY_RESTRICT to) {
-  const auto count = static_cast<std::int64_t>(2 * words);
-  const auto column = [&](std::int64_t i) { return Word{row[inside(first + i, width)]}; };
-  std::int64_t i = 0;
-  for (; i < count && first + i < 0; i += 2) to[i / 2] = column(i) | column(i + 1) << 16;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::ScalableTag<std::uint16_t> d;
-  const hn::Repartition<Word, decltype(d)> d32;
-  const hn::Rebind<Sample, decltype(d)> from;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const std::int64_t end = std::min(count, width - first) / 2 * 2;
-  const std::int64_t last = i + lanes <= end ? end - lanes : i - 1;
-  while (i <= last) {
-    const auto samples = hn::LoadU(from, row + first + i);
-    if constexpr (sizeof(Sample) == 1) {
-      hn::StoreU(hn::BitCast(d32, hn::PromoteTo(d, samples)), d32, to + i / 2);
-    } else {
-      hn::StoreU(hn::BitCast(d32, samples), d32, to + i / 2);
-    }
-    const std::int64_t next = i + lanes;
-    i = next < end ? std::min(next, last) : next;
-  }
-#endif
-  for (; i < count; i += 2) to[i / 2] = column(i) | column(i + 1) << 16;
-}
-
-// Rows of a tile lie apart, so that the processor does not foresee the next one.
-template <class Sample>
-void prefetch_columns(const Sample* row, std::int64_t width, std::int64_t first) {
-  constexpr std::int64_t line = 64 / sizeof(Sample);
-  const std::int64_t last = std::min(first + kVifTileColumns + kVifMargin, width);
-  for (std::int64_t x = std::max<std::int64_t>(0, first - kVifMargin); x < last; x += line) {
-    hwy::Prefetch(row + x);
-  }
-}
-
-// Adds pairs times taps to even and odd outputs.
-template <bool is_fused, class D>
-HWY_INLINE void filter_step(D d, hn::Vec<D> pairs, hn::Vec<D> even_taps, hn::Vec<D> odd_taps,
-    hn::Vec<D>& even, hn::Vec<D>& odd) {
-  pairs = loaded(pairs);
-  even = add_products<is_fused>(d, even, pairs, even_taps);
-  odd = add_products<is_fused>(d, odd, pairs, odd_taps);
-}
-
-// Adds what the central taps of scale 3 lack: the samples times 2^16.
-template <class D>
-HWY_INLINE void add_centre(D d, hn::Vec<D> pairs, hn::Vec<D>& even, hn::Vec<D>& odd) {
-  even = hn::Add(even, hn::ShiftLeft<16>(pairs));
-  odd = hn::Add(odd, hn::And(pairs, hn::Set(d, 0xffff0000u)));
-}
 
 // A walk through a tile computes one of these: all moments of a pair; those of the reference alone,
 // which are kept; or the others, beside kept ones.
@@ -116,6 +44,7 @@ template <class Sample, bool is_fused> class VifStripe {
   using D = hn::ScalableTag<Word>;
   using V = hn::Vec<D>;
   static constexpr Word kBias = 0x80008000u;
+  static constexpr std::size_t kMostLanes = HWY_MAX_BYTES / sizeof(Word);
 
  public:
   explicit VifStripe(const VifPlan& plan)
@@ -130,11 +59,15 @@ template <class Sample, bool is_fused> class VifStripe {
     const std::int64_t first = stripe * plan_.stripe_rows;
     const std::int64_t last = std::min(first + plan_.stripe_rows, plan_.reference.height);
     for (std::int64_t x = 0; x < plan_.reference.width; x += kVifTileColumns) {
-      switch (plan_.scale) {
-        case 0: measure_tile<0>(first, last, x, sums); break;
-        case 1: measure_tile<1>(first, last, x, sums); break;
-        case 2: measure_tile<2>(first, last, x, sums); break;
-        default: measure_tile<3>(first, last, x, sums);
+      if constexpr (kIsNarrow) {  // the smaller scales have words
+        measure_tile<0>(first, last, x, sums);
+      } else {
+        switch (plan_.scale) {
+          case 0: measure_tile<0>(first, last, x, sums); break;
+          case 1: measure_tile<1>(first, last, x, sums); break;
+          case 2: measure_tile<2>(first, last, x, sums); break;
+          default: measure_tile<3>(first, last, x, sums);
+        }
       }
     }
     for (VifScaleSums& other : sums.subspan(1)) {
@@ -152,23 +85,29 @@ template <class Sample, bool is_fused> class VifStripe {
   template <int scale>
   void measure_tile(
       std::int64_t first, std::int64_t last, std::int64_t column, std::span<VifScaleSums> sums) {
+    constexpr std::size_t vectors = 2 * kMostLanes;  // filters down take two at a time
+    const std::int64_t columns = std::min(kVifTileColumns, plan_.reference.width - column);
+    const auto seen = static_cast<std::size_t>(columns + 2 * kVifMargin + 1) / 2;
+    words_ = std::min(kTileWords, (seen + vectors - 1) / vectors * vectors);
     if (sums.size() == 1) {
-      walk_tile<scale, VifWalk::pair>(plan_.distorted[0], first, last, column, sums[0]);
+      walk_tile<scale, VifWalk::pair>(0, first, last, column, sums[0]);
       return;
     }
     kept_.resize(static_cast<std::size_t>(plan_.stripe_rows));
-    walk_tile<scale, VifWalk::reference>(plan_.reference, first, last, column, sums[0]);
+    walk_tile<scale, VifWalk::reference>(0, first, last, column, sums[0]);
     for (std::size_t i = 0; i < sums.size(); ++i) {
       skips_reference_ = i > 0;
-      walk_tile<scale, VifWalk::distorted>(plan_.distorted[i], first, last, column, sums[i]);
+      walk_tile<scale, VifWalk::distorted>(i, first, last, column, sums[i]);
     }
     skips_reference_ = false;
   }
 
+  // index: of the distorted image.
   template <int scale, VifWalk walk>
-  void walk_tile(const Plane& distorted, std::int64_t first, std::int64_t last, std::int64_t column,
+  void walk_tile(std::size_t index, std::int64_t first, std::int64_t last, std::int64_t column,
       VifScaleSums& sums) {
     constexpr int pairs = kVifPairs[scale];
+    const Plane& distorted = plan_.distorted[index];
     const std::int64_t columns = std::min(kVifTileColumns, plan_.reference.width - column);
     std::array<const RingRow*, kVifPairs[0]> window{};
     for (int j = 0; j + 1 < pairs; ++j) {
@@ -182,16 +121,34 @@ template <class Sample, bool is_fused> class VifStripe {
             &ring_[static_cast<std::size_t>((newest + 1 + j) % pairs)];
       }
       newest = (newest + 1) % pairs;
+      if constexpr (scale + 1 < kVifScales) {
+        if (has_mean(walk, 0)) halve<scale + 1>(window, 0, 0, row, column);
+        if (has_mean(walk, 1)) halve<scale + 1>(window, 1, 1 + index, row, column);
+      }
+      if (!plan_.is_measured) continue;
       filter_down<scale, walk>(window);
       for (std::int64_t i = 0; i < std::min<std::int64_t>(2, last - row); ++i) {
         KeptRow* kept = nullptr;
         if constexpr (walk != VifWalk::pair) {
           kept = &kept_[static_cast<std::size_t>(row - first + i)];
         }
-        filter_across<scale, walk>(down_[static_cast<std::size_t>(i)], columns, kept, sums);
+        filter_across<scale, walk>(down_[static_cast<std::size_t>(i)], columns, kept);
       }
     }
     if constexpr (walk != VifWalk::reference) information_.end_tile(sums);
+  }
+
+  // The part of an image's next scale that windows about row `row` make, from one kind of rows.
+  template <int scale>
+  void halve(const std::array<const RingRow*, kVifPairs[0]>& window, std::size_t kind,
+      std::size_t image, std::int64_t row, std::int64_t column) const {
+    const std::int64_t width = plan_.reference.width / 2, height = plan_.reference.height / 2;
+    const std::int64_t count = std::min(kVifTileColumns / 2, width - column / 2);
+    if (row / 2 >= height || count <= 0) return;
+    PairsOfRows<scale> rows;
+    for (std::size_t j = 0; j < rows.size(); ++j) rows[j] = (*window[j])[kind].words.data();
+    halve_row<scale, kIsNarrow, is_fused>(rows, words_, mean_shift_,
+        static_cast<std::size_t>(count), plan_.halved[image] + row / 2 * width + column / 2);
   }
 
   // Rows `row` and row + 1 of the tile, as pairs, into a place of the ring.
@@ -201,7 +158,7 @@ template <class Sample, bool is_fused> class VifStripe {
     const auto load = [&](const Plane& plane, std::int64_t at, RowOfWords& to) {
       prefetch_columns(plane.row<Sample>(inside(at + 2, plane.height)), plane.width, column);
       load_columns(plane.row<Sample>(inside(at, plane.height)), plane.width, column - kVifMargin,
-          kTileWords, to.data());
+          words_, to.data());
     };
     load(plan_.reference, row, x0);
     load(plan_.reference, row + 1, x1);
@@ -212,7 +169,7 @@ template <class Sample, bool is_fused> class VifStripe {
     RingRow& ring = ring_[static_cast<std::size_t>(place)];
     const D d;
     const V bias = hn::Set(d, kBias), sample_bias = hn::Set(d, kIsNarrow ? 0 : kBias);
-    for (std::size_t i = 0; i < kTileWords; i += hn::Lanes(d)) {
+    for (std::size_t i = 0; i < words_; i += hn::Lanes(d)) {
       const V a0 = hn::Load(d, &x0[i]), a1 = hn::Load(d, &x1[i]);
       V b0 = a0, b1 = a1;
       if constexpr (walk != VifWalk::reference) {
@@ -278,16 +235,18 @@ template <class Sample, bool is_fused> class VifStripe {
     constexpr Word whole = 0x80000000u;  // what the bias takes from a sum
     const Word mean_rounding = Word{1} << (mean_shift_ - 1);
     const Word rounding = square_shift_ == 0 ? 0 : Word{1} << (square_shift_ - 1);
+    const VectorShift<D> by_mean(mean_shift_), by_square(square_shift_);
+    const VectorShift<D> to_square(16 - square_shift_);
     const std::size_t lanes = hn::Lanes(d);
-    for (std::size_t i = 0; i < kTileWords; i += 2 * lanes) {
+    for (std::size_t i = 0; i < words_; i += 2 * lanes) {
       for (std::size_t kind = 0; kind < 2; ++kind) {
         if (!has_mean(walk, kind)) continue;
         Down sums[2];
         sums_down<scale>(window, kind, i, mean_rounding + (kIsNarrow ? 0 : whole), sums);
         for (std::size_t v = 0; v < 2; ++v) {
           for (std::size_t row = 0; row < 2; ++row) {
-            const V even = hn::ShiftRightSame(sums[v].even[row], mean_shift_);
-            const V odd = hn::ShiftRightSame(sums[v].odd[row], mean_shift_);
+            const V even = by_mean.right(sums[v].even[row]);
+            const V odd = by_mean.right(sums[v].odd[row]);
             hn::Store(
                 hn::Xor(lower_halves(d, even, odd), bias), d, &down_[row][kind][i + v * lanes]);
           }
@@ -302,8 +261,7 @@ template <class Sample, bool is_fused> class VifStripe {
           Down upper[2];
           sums_down<scale>(window, in + 1, i, whole, upper);
           const auto joined = [&](V low, V high) HWY_ATTR {
-            return hn::Add(hn::ShiftRightSame(low, square_shift_),
-                hn::ShiftLeftSame(high, 16 - square_shift_));
+            return hn::Add(by_square.right(low), to_square.left(high));
           };
           for (std::size_t v = 0; v < 2; ++v) {
             for (std::size_t row = 0; row < 2; ++row) {
@@ -361,8 +319,7 @@ template <class Sample, bool is_fused> class VifStripe {
   };
 
   template <int scale, VifWalk walk>
-  void filter_across(const DownRow& rows, std::int64_t columns, [[maybe_unused]] KeptRow* kept,
-      VifScaleSums& sums) {
+  void filter_across(const DownRow& rows, std::int64_t columns, [[maybe_unused]] KeptRow* kept) {
     const D d;
     if constexpr (walk != VifWalk::reference) information_.begin();
     const auto words = static_cast<std::size_t>((columns + 1) / 2);
@@ -398,8 +355,8 @@ template <class Sample, bool is_fused> class VifStripe {
         odd[2] = hn::Load(d, &kept->moments[3][i]);
       }
       const auto left = columns - 2 * static_cast<std::int64_t>(i);
-      information_.add(even, static_cast<std::size_t>((left + 1) / 2), sums);
-      information_.add(odd, static_cast<std::size_t>(left / 2), sums);
+      information_.add(even, static_cast<std::size_t>((left + 1) / 2));
+      information_.add(odd, static_cast<std::size_t>(left / 2));
     }
     if constexpr (walk != VifWalk::reference) information_.finish(!skips_reference_);
   }
@@ -407,6 +364,7 @@ template <class Sample, bool is_fused> class VifStripe {
   const VifPlan& plan_;
   int pairs_;  // not a constant to the compiler, which would unroll loops and spill their sums
   int mean_shift_, square_shift_;
+  std::size_t words_ = kTileWords;  // of the tile and its margins, in whole vectors
   std::vector<RingRow> ring_;
   alignas(64) std::array<DownRow, 2> down_;
   VifInformation<2 * kRowWords> information_;
