@@ -21,24 +21,13 @@
 #include <vector>
 
 #include "hwy/highway.h"
+#include "src/vmaf/adm/cubes-inl.h"
 #include "src/vmaf/adm/plan.h"
 #include "src/vmaf/adm/wavelet-inl.h"
 #include "src/vmaf/words-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::vmaf_internal::HWY_NAMESPACE {
-
-// Columns first to last of a row.
-struct Span {
-  std::int64_t first, last;
-};
-
-using D32 = hn::ScalableTag<std::uint32_t>;
-using I32 = hn::RebindToSigned<D32>;
-using V32 = hn::Vec<D32>;
-using N = hn::Vec<I32>;
-using W = hn::Vec<Wide>;
-inline std::int64_t lanes_of_32() { return static_cast<std::int64_t>(hn::Lanes(D32())); }
 
 // Whether both images' gradients point alike.
 inline bool is_near(std::int64_t oh, std::int64_t ov, std::int64_t th, std::int64_t tv) {
@@ -174,10 +163,16 @@ void split(const Coefficient* HWY_RESTRICT restored, const Coefficient* HWY_REST
   const N most = hn::Set(d, std::numeric_limits<std::int32_t>::max() / gain_limit);
   for (std::int64_t x = span.first; x < span.last; x += lanes_of_32()) {
     const N r = hn::LoadU(d, restored + x), of_t = hn::LoadU(d, t + x);
-    const N sign = hn::BroadcastSignBit(r), size = hn::Abs(r);
+    const N sign = hn::BroadcastSignBit(r);
+    [[maybe_unused]] const N size = hn::Abs(r);
     const N size_of_t = hn::Max(hn::Sub(hn::Xor(of_t, sign), sign), zero);
-    N limited = hn::Min(hn::Mul(size, limit), size_of_t);
-    if constexpr (is_deep) limited = hn::IfThenElse(hn::Gt(size, most), size_of_t, limited);
+    N limited = size_of_t;
+    if constexpr (is_deep) {
+      limited = hn::Min(hn::Mul(size, limit), size_of_t);
+      limited = hn::IfThenElse(hn::Gt(size, most), size_of_t, limited);
+    } else {
+      limited = hn::Min(hn::Abs(lower_product(r, limit)), size_of_t);
+    }
     const N gained = hn::Sub(hn::Xor(limited, sign), sign);
     const N whole = hn::IfThenElse(hn::MaskFromVec(hn::LoadU(d, near + x)), gained, r);
     hn::StoreU(whole, d, detail + x);
@@ -201,112 +196,28 @@ void split(const Coefficient* HWY_RESTRICT restored, const Coefficient* HWY_REST
   }
 }
 
-// A masker's weights at its neighbours, and at its place beyond that.
+// A masker's weight at its neighbours, and the greater one at its place.
 struct Weights {
   N neighbour, place;
 };
-HWY_INLINE Weights sample_weights(N m, std::int32_t factor, std::size_t band) {
+HWY_INLINE Weights sample_weights(N m, N factor, std::size_t band) {
   const I32 d;
-  const int shift = band == 2 ? 17 : 15;
-  const N product = hn::Add(hn::Mul(m, hn::Set(d, factor)), hn::Set(d, band == 2 ? 65535 : 16384));
-  const N c = hn::Abs(hn::ShiftRight<16>(hn::ShiftLeft<16>(hn::ShiftRightSame(product, shift))));
-  const N weight = hn::Mul(c, hn::Set(d, 4369));
-  const N f = hn::ShiftRight<12>(hn::Add(weight, hn::Set(d, 2048)));
-  const N e = hn::ShiftRight<11>(hn::Add(weight, hn::Set(d, 1024)));  // of twice the weight
-  return {f, hn::Sub(e, f)};
+  const N product = hn::Add(hn::Mul(m, factor), hn::Set(d, band == 2 ? 65535 : 16384));
+  const N c = band == 2 ? hn::ShiftRight<17>(product) : hn::ShiftRight<15>(product);
+  const N weight = hn::Abs(lower_product(c, hn::Set(d, 4369)));
+  // That at the place is of twice the weight.
+  return {hn::ShiftRight<12>(hn::Add(weight, hn::Set(d, 2048))),
+      hn::ShiftRight<11>(hn::Add(weight, hn::Set(d, 1024)))};
 }
 
-// |R(factor·m, 28)|
-HWY_INLINE V32 weighted_size(N m, std::int32_t factor) {
-  const I32 d;
-  return hn::BitCast(D32(), hn::Abs(rounded_product_28(d, m, hn::Set(d, factor))));
-}
-HWY_INLINE Weights deep_weights(N m, std::int32_t factor) {
+HWY_INLINE Weights deep_weights(N m, N factor) {
   const D32 d;
   const V32 c = weighted_size(m, factor);
   // Both are less by 1.
   const V32 f = rounded_high_product(d, c, hn::Set(d, 143165577u));
   const V32 e = rounded_high_product(d, c, hn::Set(d, 286331153u));
-  return {hn::BitCast(I32(), hn::Sub(f, hn::Set(d, 1))), hn::BitCast(I32(), hn::Sub(e, f))};
-}
-
-// z of values without a sign, whose square and cube are rounded: R(R(z², square)·z, cube). Products
-// take the lower halves of lanes of 64 bits, whatever the upper ones are.
-struct CubeShifts {
-  int square, cube;
-};
-HWY_INLINE W rounded_cubes(V32 z, const CubeShifts& shifts, W half_square, W half_cube) {
-  return sum_of_lower_halves(D32(), z, [&](W wide) HWY_ATTR {
-    const W square =
-        hn::ShiftRightSame(hn::Add(narrow_product(wide, wide), half_square), shifts.square);
-    return hn::ShiftRightSame(hn::Add(narrow_product(square, wide), half_cube), shifts.cube);
-  });
-}
-inline W half_of(int shift) {
-  return hn::Set(Wide(), shift > 0 ? std::uint64_t{1} << (shift - 1) : 0);
-}
-
-// Lanes of columns from x on that are not beyond the span.
-HWY_INLINE hn::Mask<D32> within(Span span, std::int64_t x) {
-  return hn::FirstN(
-      D32(), static_cast<std::size_t>(std::min<std::int64_t>(span.last - x, lanes_of_32())));
-}
-
-// The sum of cubes_of(size_at(x)) of a row, where the cubes of zeros are 0.
-template <class SizeAt, class CubesOf>
-HWY_INLINE std::int64_t sum_of_cubes(Span span, const SizeAt& size_at, const CubesOf& cubes_of) {
-  W sum = hn::Zero(Wide());
-  std::int64_t x = span.first;
-  for (; x + lanes_of_32() <= span.last; x += lanes_of_32()) {
-    sum = hn::Add(sum, cubes_of(size_at(x)));
-  }
-  if (x < span.last) {
-    sum = hn::Add(sum, cubes_of(hn::IfThenElseZero(within(span, x), size_at(x))));
-  }
-  return sum_of_lanes(Wide(), sum);
-}
-
-// Σ |o|³ of a row, with its roundings. Of samples there are none, and squares have 31 bits.
-template <bool is_deep>
-std::int64_t reference_cubes(
-    const Coefficient* HWY_RESTRICT o, const AdmShifts& shifts, Span span) {
-  const auto size_at = [&](std::int64_t x) HWY_ATTR {
-    return hn::BitCast(D32(), hn::Abs(hn::LoadU(I32(), o + x)));
-  };
-  if constexpr (is_deep) {
-    const CubeShifts of_cube{shifts.cube, shifts.column};
-    const W half_square = hn::Set(Wide(), std::uint64_t{1} << shifts.cube);
-    const W half_cube = half_of(shifts.column);
-    return sum_of_cubes(span, size_at,
-        [&](V32 z) HWY_ATTR { return rounded_cubes(z, of_cube, half_square, half_cube); });
-  } else {
-    return sum_of_cubes(
-        span, size_at, [&](V32 z) HWY_ATTR { return sum_of_products(D32(), hn::Mul(z, z), z); });
-  }
-}
-
-// Σ z³ of a row of a band, with its roundings. Values of samples have 32 bits without a sign, their
-// thresholds `threshold_shift` less.
-template <bool is_deep>
-std::int64_t masked_cubes(const Coefficient* HWY_RESTRICT values,
-    const Coefficient* HWY_RESTRICT thresholds, std::int32_t factor, int threshold_shift,
-    const AdmShifts& shifts, Span span) {
-  const I32 d;
-  const auto size_at = [&](std::int64_t x) HWY_ATTR {
-    const N value = hn::LoadU(d, values + x), threshold = hn::LoadU(d, thresholds + x);
-    if constexpr (is_deep) {
-      const N size = hn::BitCast(d, weighted_size(value, factor));
-      return hn::BitCast(D32(), hn::Max(hn::Zero(d), hn::Sub(size, threshold)));
-    } else {
-      const V32 size = hn::BitCast(D32(), hn::Mul(hn::Abs(value), hn::Set(d, factor)));
-      const V32 least = hn::ShiftLeftSame(hn::BitCast(D32(), threshold), threshold_shift);
-      return hn::Sub(hn::Max(size, least), least);
-    }
-  };
-  const CubeShifts of_cube{shifts.cube, shifts.column};
-  const W half_square = half_of(shifts.cube), half_cube = half_of(shifts.column);
-  return sum_of_cubes(span, size_at,
-      [&](V32 z) HWY_ATTR { return rounded_cubes(z, of_cube, half_square, half_cube); });
+  const V32 one = hn::Set(d, 1);
+  return {hn::BitCast(I32(), hn::Sub(f, one)), hn::BitCast(I32(), hn::Sub(e, one))};
 }
 
 // A row of one setting after the split, and its maskers' weights.
@@ -422,20 +333,23 @@ template <bool is_deep> class AdmStripe {
   void weigh(MaskedRow& row, const std::array<std::int64_t, kAdmBands>& factors) {
     const I32 d;
     Coefficient* HWY_RESTRICT neighbour = neighbour_.get();
+    N factor_of[kAdmBands];
+    for (std::size_t band = 0; band < kAdmBands; ++band) {
+      factor_of[band] = loaded(hn::Set(d, static_cast<std::int32_t>(factors[band])));
+    }
     for (std::size_t kind = 0; kind < 2; ++kind) {
       Coefficient* HWY_RESTRICT place = row.place[kind].get();
       for (std::int64_t x = seen_.first; x < seen_.last; x += lanes_of_32()) {
         Weights sum{hn::Zero(d), hn::Zero(d)};
         for (std::size_t band = 0; band < kAdmBands; ++band) {
           const N m = hn::LoadU(d, row.values[1 - kind][band].get() + x);
-          const auto factor = static_cast<std::int32_t>(factors[band]);
           const Weights weights =
-              is_deep ? deep_weights(m, factor) : sample_weights(m, factor, band);
+              is_deep ? deep_weights(m, factor_of[band]) : sample_weights(m, factor_of[band], band);
           sum.neighbour = hn::Add(sum.neighbour, weights.neighbour);
           sum.place = hn::Add(sum.place, weights.place);
         }
         hn::StoreU(sum.neighbour, d, neighbour + x);
-        hn::StoreU(sum.place, d, place + x);
+        hn::StoreU(hn::Sub(sum.place, sum.neighbour), d, place + x);
       }
       if (seen_.first == 0) neighbour[-1] = neighbour[1];
       if (seen_.last == plan_.width) neighbour[plan_.width] = neighbour[plan_.width - 1];

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <vector>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "src/vmaf/adm/plan.h"
 #include "src/vmaf/words-inl.h"
@@ -184,7 +185,9 @@ class SampleWavelet {
     const hn::Rebind<Sample, decltype(d16)> samples;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     const auto middles = hn::Set(d16, static_cast<std::uint16_t>(middle));
+    const Sample* ahead = plane_.row<Sample>(std::min(index + 2, plane_.height - 1));
     for (; 2 * (i + lanes) <= plane_.width; i += lanes) {
+      hwy::Prefetch(ahead + 2 * i);
       hn::Vec<decltype(d16)> columns;
       if constexpr (sizeof(Sample) == 1) {
         columns = hn::PromoteTo(d16, hn::LoadU(samples, from + 2 * i));
@@ -203,15 +206,18 @@ class SampleWavelet {
 
   void down(const std::array<const std::uint32_t*, 4>& rows) {
     const D d;
-    const int shift = plane_.bit_depth;
-    const std::uint32_t half = std::uint32_t{1} << (shift - 1);
+    const std::uint32_t half = std::uint32_t{1} << (plane_.bit_depth - 1);
+    const VectorShift<hn::RebindToSigned<D>> by_depth(plane_.bit_depth);
+    const auto shifted = [&](V v) HWY_ATTR {
+      return hn::BitCast(d, by_depth.right(hn::BitCast(hn::RebindToSigned<D>(), v)));
+    };
     for (std::int64_t i = -1; i < words_ + 1; i += static_cast<std::int64_t>(hn::Lanes(d))) {
       const PairsDown pairs(rows, i);
       V even, odd;
       pairs.sums(kAdmLow, half, even, odd);
-      hn::StoreU(lower_halves(d, shifted(even, shift), shifted(odd, shift)), d, low_.get() + i);
+      hn::StoreU(lower_halves(d, shifted(even), shifted(odd)), d, low_.get() + i);
       pairs.sums(kAdmHigh, half, even, odd);
-      hn::StoreU(lower_halves(d, shifted(even, shift), shifted(odd, shift)), d, high_.get() + i);
+      hn::StoreU(lower_halves(d, shifted(even), shifted(odd)), d, high_.get() + i);
     }
   }
 
@@ -334,11 +340,14 @@ class DeepWavelet {
   void across(
       const Halves& rows, Coefficient* HWY_RESTRICT low, Coefficient* HWY_RESTRICT high) const {
     const std::uint32_t half = std::uint32_t{1} << (across_shift_ - 1);
+    const hn::RebindToSigned<D> di;
+    const VectorShift<D> to_upper(16 - across_shift_);
+    const VectorShift<hn::RebindToSigned<D>> across_shift(across_shift_);
     for (std::int64_t i = 0; i < words_; i += static_cast<std::int64_t>(hn::Lanes(D()))) {
       const SumsAcross lower(rows[0].get(), i, half), upper(rows[1].get(), i, 0);
       const auto joined = [&](V lower_sum, V upper_sum) HWY_ATTR {
-        return hn::Add(
-            shifted(lower_sum, across_shift_), hn::ShiftLeftSame(upper_sum, 16 - across_shift_));
+        const V lower_part = hn::BitCast(D(), across_shift.right(hn::BitCast(di, lower_sum)));
+        return hn::Add(lower_part, to_upper.left(upper_sum));
       };
       store(joined(lower.low, upper.low), low + i);
       store(joined(lower.high, upper.high), high + i);
