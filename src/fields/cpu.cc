@@ -114,10 +114,12 @@ template <class T> class Row {
   }
 
   std::int64_t run(std::int64_t n, std::int64_t z, std::int64_t y) {
-    if (is_side_by_side_) {
-      T* const result = static_cast<T*>(pass_.determinant.data()) + offset_of_result(n, z, y, 0);
-      return pass_.rank == 3 ? compute_side_by_side<3>(n, z, y, result)
-                             : compute_side_by_side<2>(n, z, y, result);
+    if constexpr (std::is_same_v<T, float>) {
+      if (is_side_by_side_) {
+        T* const result = static_cast<T*>(pass_.determinant.data()) + offset_of_result(n, z, y, 0);
+        return pass_.rank == 3 ? compute_side_by_side<3>(n, z, y, result)
+                               : compute_side_by_side<2>(n, z, y, result);
+      }
     }
     const std::int64_t width = pass_.axes[0].out_extent;
     std::int64_t folds = 0;
@@ -287,10 +289,13 @@ double invert_row(const InversePass& pass, const InverseOptions<T>& options, std
 template <class T>
 double invert_row(const InversePass& pass, std::int64_t n, std::int64_t z, std::int64_t y) {
   const InverseOptions<T> options = inverse_options<T>(pass);
-  const auto invert = pass.is_part()
-                          ? pass.rank == 3 ? invert_row<T, 3, true> : invert_row<T, 2, true>
-                      : pass.rank == 3 ? invert_row<T, 3, false>
-                                       : invert_row<T, 2, false>;
+  if constexpr (std::is_same_v<T, float>) {  // f64 is rare: its whole fields are parts too
+    if (!pass.is_part()) {
+      const auto invert = pass.rank == 3 ? invert_row<T, 3, false> : invert_row<T, 2, false>;
+      return invert(pass, options, n, z, y);
+    }
+  }
+  const auto invert = pass.rank == 3 ? invert_row<T, 3, true> : invert_row<T, 2, true>;
   return invert(pass, options, n, z, y);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of a row of the output: its coordinates as indices of the image, with the padding folded in.
+// Indices of part of a row in f64, with the padding folded in; cells.cc alone makes code of them.
 // Included once per SIMD target, hence the guard that flips.
 #if defined(SIMILIS_WARP_CPU_CHUNK_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_WARP_CPU_CHUNK_INL_H
@@ -11,26 +11,12 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "src/warp/cpu/plan.h"
+#include "src/warp/cpu/chunk.h"
 #include "src/warp/cpu/vectors-inl.h"
 #include "src/warp/formula.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
-
-struct Chunk {
-  // Along y or z: of its voxels, as the grid counts them.
-  double position(const Pass& pass, int axis) const {
-    return pass.axes[axis].first + static_cast<double>(axis == 1 ? y : z);
-  }
-
-  std::int64_t image, z, y, x, count;   // its first voxel, and its number of voxels
-  alignas(64) double field[3][kChunk];  // displacement or grid, as given
-  alignas(64) double index[3][kChunk];  // in the image's voxels, x, y, z
-  // Derivative of the folded index by the index; unused with zeros, where it is 1 or does not
-  // matter.
-  alignas(64) double slope[3][kChunk];
-};
 
 template <class Visit> HWY_INLINE void visit_padding(Outside padding, const Visit& visit) {
   switch (padding) {
@@ -87,44 +73,6 @@ HWY_INLINE void place_axis(
       at = multiply_add(own_factor, own[i], at);
     }
     sink(i, place(at, last, padding, align_corners));
-  }
-}
-
-// Loads the chunk's field and calls sink(axis, i, place) for all axes and voxels.
-template <class Sink>
-HWY_INLINE void place_voxels(const Plan& plan, Chunk* chunk, const Sink& sink) {
-  const Pass& pass = plan.pass;
-  const Transform& t = plan.transforms[static_cast<std::size_t>(chunk->image)];
-  load_field(pass, *chunk, chunk->field);
-  const bool mixes = plan.mixes_components(chunk->image);
-  visit_padding(pass.padding, [&]<Outside padding>() HWY_ATTR {
-    for (int a = 0; a < pass.rank; ++a) {
-      const auto place_one = [&](std::int32_t i, Place at) HWY_ATTR { sink(a, i, at); };
-      if (mixes) {
-        place_axis<padding, true>(pass, t, *chunk, a, place_one);
-      } else {
-        place_axis<padding, false>(pass, t, *chunk, a, place_one);
-      }
-    }
-  });
-}
-
-// Fills in the members that follow from the chunk's place.
-inline void place_chunk(const Plan& plan, Chunk* chunk) {
-  place_voxels(plan, chunk, [=](int axis, std::int32_t i, Place at) HWY_ATTR {
-    chunk->index[axis][i] = at.index;
-    chunk->slope[axis][i] = at.slope;
-  });
-}
-
-template <class T, int count>
-HWY_INLINE void taps_of(
-    const Pass& pass, const Chunk& chunk, std::int64_t i, Taps<T, count> (&out)[3]) {
-  for (int a = 0; a < 3; ++a) {
-    const Axis& axis = pass.axes[a];
-    out[a] = a < pass.rank ? taps<T, count>(chunk.index[a][i], static_cast<int>(axis.whole))
-                           : flat_taps<T, count>();
-    if (a == pass.rank - 1 && axis.is_part()) keep_part(axis, chunk.index[a][i], &out[a]);
   }
 }
 

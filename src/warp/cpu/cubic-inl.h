@@ -111,24 +111,22 @@ struct CubicTaps {
   }
 };
 
-/// Values and, with slopes, these of all voxels. The last vector ends where they end; those of
-/// less than a vector come by single_voxel(i).
-template <int rank, bool with_slopes, class SingleVoxel> class CubicSampler {
+/// Values and, with slopes, these of all voxels, at least a vector's. The last vector ends where
+/// they end.
+template <int rank, bool with_slopes> class CubicSampler {
  public:
   CubicSampler(const Pass& pass, const Chunk& chunk, const CubicTaps& taps, const float* plane,
-      const SingleVoxel& single_voxel, Samples<float>* out)
+      Samples<float>* out)
       : pass_(pass),
         chunk_(chunk),
         taps_(taps),
         strides_(pass.image.strides),
         plane_(plane),
-        single_voxel_(single_voxel),
         out_(*out) {}
 
   void run() {
     const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), count = chunk_.count;
-    for (std::int64_t i = 0; count < lanes && i < count; ++i) single_voxel_(i);
-    for (std::int64_t at = 0; count >= lanes && at < count; at += lanes) {
+    for (std::int64_t at = 0; at < count; at += lanes) {
       const std::int64_t i = std::min(at, count - lanes);
       if (HWY_LIKELY(hn::AllFalse(di, hn::Lt(hn::LoadU(di, taps_.outside + i), hn::Zero(di))))) {
         sample_inside(i);
@@ -270,21 +268,22 @@ template <int rank, bool with_slopes, class SingleVoxel> class CubicSampler {
   const CubicTaps& taps_;
   const Extents& strides_;
   const float* const plane_;
-  const SingleVoxel& single_voxel_;
   Samples<float>& out_;
 };
 
-template <class SingleVoxel>
-void sample_cubic(const Pass& pass, const Chunk& chunk, const CubicTaps& taps, const float* plane,
-    bool with_slopes, const SingleVoxel& single_voxel, Samples<float>* out) {
+/// Samples a chunk; false, without a sample, for chunks of less than a vector.
+inline bool sample_cubic(const Pass& pass, const Chunk& chunk, const CubicTaps& taps,
+    const float* plane, bool with_slopes, Samples<float>* out) {
+  if (chunk.count < static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<float>()))) return false;
   const auto run = [&]<int rank, bool has_slopes>() HWY_ATTR {
-    CubicSampler<rank, has_slopes, SingleVoxel>(pass, chunk, taps, plane, single_voxel, out).run();
+    CubicSampler<rank, has_slopes>(pass, chunk, taps, plane, out).run();
   };
   if (pass.rank == 3) {
     with_slopes ? run.template operator()<3, true>() : run.template operator()<3, false>();
   } else {
     with_slopes ? run.template operator()<2, true>() : run.template operator()<2, false>();
   }
+  return true;
 }
 #else
 struct CubicTaps {

@@ -24,8 +24,7 @@
 #include "src/warp/cpu/compose-inl.h"
 #include "src/warp/cpu/fast_path.h"
 #include "src/warp/cpu/nearest_gradient-inl.h"
-#include "src/warp/cpu/ready_nearest-inl.h"
-#include "src/warp/cpu/scatter-inl.h"
+#include "src/warp/cpu/ready_cells-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
@@ -57,8 +56,9 @@ inline bool has_dense_channels(const Pass& pass) {
       !pass.upstream.empty() && pass.upstream.dtype == dtype && pass.upstream.strides[4] == 0;
   const bool has_dtype = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 ||
                          (dtype == DType::f64 && pass.mode == Interpolation::nearest);
-  return has_dtype && pass.addend.empty() && pass.factor == 1 && pass.image.strides[4] == 1 &&
-         has_dense_rows(pass.output, dtype) &&
+  const bool has_pairs = pass.mode == Interpolation::nearest || pass.axes[0].extent > 1;
+  return has_dtype && has_pairs && pass.addend.empty() && pass.factor == 1 &&
+         pass.image.strides[4] == 1 && has_dense_rows(pass.output, dtype) &&
          (is_upstream_one_number || has_dense_rows(pass.upstream, dtype));
 }
 
@@ -94,13 +94,16 @@ HWY_INLINE void copy_elements(const E* plane, const std::int32_t* offset, E* to)
 
 template <int rank> class FastRow {
  public:
-  // slab: of the gradient to the image, if it is added up here.
-  FastRow(
-      Plan* plan, Chunk* chunk, ReadyCells* ready, ChunkVectors* vectors, const Slab<float>* slab)
+  // vectors: null unless has_vectors(). The sums of the gradient to the image are in one of the
+  // plan's, if tasks add to them.
+  FastRow(Plan* plan, Chunk* chunk, ReadyCells* ready, ChunkVectors* vectors,
+      std::int64_t image_of_sums)
       : plan_(*plan),
         pass_(plan->pass),
-        has_vectors_(has_vectors(pass_)),
-        slab_(slab),
+        has_vectors_(vectors != nullptr),
+        sums_(plan->sums_of_image),
+        image_of_sums_(image_of_sums),
+        adds_up_(!sums_.empty()),
         chunk_(*chunk),
         ready_(*ready),
         vectors_(vectors) {
@@ -110,7 +113,7 @@ template <int rank> class FastRow {
 
   void run() {
     const std::int64_t row = chunk_.image * plan_.rows + chunk_.z * pass_.axes[1].out_extent;
-    const bool notes_touched = !plan_.touched.empty() && slab_ == nullptr;
+    const bool notes_touched = !plan_.touched.empty() && !adds_up_;
     Touched* const touched =
         notes_touched ? &plan_.touched[static_cast<std::size_t>(row + chunk_.y)] : nullptr;
     if (touched != nullptr) *touched = {1 << 30, -(1 << 30)};
@@ -135,33 +138,26 @@ template <int rank> class FastRow {
   void run_chunk(Touched* touched, std::int64_t repeated) {
     with_gradient_ = pass_.has_coordinate_gradient() &&
                      !(plan_.voxels_are_finite && stores_gradient_of_nothing());
-    if (pass_.output.empty() && touched == nullptr && slab_ == nullptr && !with_gradient_) return;
+    if (pass_.output.empty() && touched == nullptr && !adds_up_ && !with_gradient_) return;
     const bool is_linear = pass_.mode == Interpolation::linear;
-    visit_padding(pass_.padding, [&]<Outside padding>() HWY_ATTR {
-      if (is_linear) {
-        const Wanted wanted{has_vectors_ || slab_ != nullptr, with_gradient_};
-        place_in_slots<rank, padding>(plan_, chunk_, wanted, touched, &ready_);
-      } else {
-        NearestInSlots<rank, padding>(plan_, chunk_, &ready_).run(chunk_.count, touched);
-      }
-    });
+    if (is_linear) {
+      const Wanted wanted{has_vectors_ || adds_up_, with_gradient_};
+      place_in_slots<rank>(plan_, chunk_, wanted, touched, &ready_);
+    } else {
+      place_nearest_in_slots<rank>(plan_, chunk_, touched, &ready_);
+    }
     const bool is_sampled = !pass_.output.empty() || with_gradient_;
     if (has_vectors_) {
-      leave_slots<rank>(chunk_.count, pass_.padding != Outside::zeros && with_gradient_, &cells_);
+      leave_slots(rank, chunk_.count, pass_.padding != Outside::zeros && with_gradient_, &cells_);
       if (is_sampled) run_vectors();
     } else if (is_sampled) {
       visit_elements([&]<class E>(std::type_identity<E>) { run_channels<E>(is_linear); });
     }
     if (with_gradient_) store_field_gradient();
-    if (slab_ == nullptr) return;
-    if (!has_vectors_ && is_linear) leave_slots<rank>(chunk_.count, false, &cells_);
+    if (!adds_up_) return;
+    if (!has_vectors_ && is_linear) leave_slots(rank, chunk_.count, false, &cells_);
     if (!is_linear) leave_slots(chunk_.count, ready_.offset);
-    if (slab_->sums.dtype == DType::f64) {
-      Slab<double>{{plan_, slab_->sums, slab_->image, slab_->first, slab_->end}}.add_ready(
-          chunk_, ready_, repeated);
-    } else {
-      slab_->add_ready(chunk_, ready_, repeated);
-    }
+    add_to_sums(plan_, sums_, image_of_sums_, chunk_, ready_, repeated);
   }
 
   template <class Visit> void visit_elements(const Visit& visit) const {
@@ -246,7 +242,7 @@ template <int rank> class FastRow {
 
   template <class E, bool with_gradient>
   void sample_linear(const E* plane, const E* given, E* value, bool is_first) {
-    const Sampler<float, rank, with_gradient, E> sampler(pass_, plane);
+    const Sampler<float, rank, with_gradient, E, true> sampler(pass_, plane);
     const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), end = chunk_.count;
     ReadyCells& ready = ready_;
     const Cells<float>& cells = ready.cells;
@@ -351,7 +347,9 @@ template <int rank> class FastRow {
   const Pass& pass_;
   const bool has_vectors_;
   bool with_gradient_ = false;  // to the field, of this chunk
-  const Slab<float>* const slab_;
+  const TensorView& sums_;
+  const std::int64_t image_of_sums_;
+  const bool adds_up_;
   Chunk& chunk_;
   ReadyCells& ready_;
   Cells<float>& cells_ = ready_.cells;
@@ -371,14 +369,7 @@ void prepare_plan(Plan* plan, const TensorView& sums, const Execution& exec) {
   const bool is_apart = plan->images_of_task == 1 || sums.shape[0] == pass.batch;
   if (!(is_in_order && is_like_image && is_apart)) return;
   plan->sums_of_image = sums;
-  for (std::int64_t n = 0; n < sums.shape[0]; ++n) {
-    const std::int64_t end = pass.axes[plan->slab_axis].extent;
-    if (sums.dtype == DType::f64) {
-      Slab<double>{{*plan, sums, n, 0, end}}.clear();
-    } else {
-      Slab<float>{{*plan, sums, n, 0, end}}.clear();
-    }
-  }
+  clear_sums(*plan, sums);
 }
 
 bool sample_rows(Plan* plan, std::int64_t index) {
@@ -386,9 +377,8 @@ bool sample_rows(Plan* plan, std::int64_t index) {
   Chunk chunk;
   ReadyCells ready;
   ChunkVectors vectors;
+  ChunkVectors* const given_vectors = has_vectors(plan->pass) ? &vectors : nullptr;
   const TensorView& sums = plan->sums_of_image;
-  Slab<float> slab{{*plan, sums, 0, 0, plan->pass.axes[plan->slab_axis].extent}};
-  const Slab<float>* const added = sums.empty() ? nullptr : &slab;
   const std::int64_t outer = index / plan->tasks_of_image;
   const std::int64_t first = index % plan->tasks_of_image * plan->rows_of_task;
   const std::int64_t end = std::min(first + plan->rows_of_task, plan->rows);
@@ -397,9 +387,9 @@ bool sample_rows(Plan* plan, std::int64_t index) {
     chunk.y = row % plan->pass.axes[1].out_extent;
     for (std::int64_t k = 0; k < plan->images_of_task; ++k) {
       chunk.image = outer * plan->images_of_task + k;
-      slab.image = !sums.empty() && sums.shape[0] == 1 ? 0 : chunk.image;
-      plan->pass.rank == 3 ? FastRow<3>(plan, &chunk, &ready, &vectors, added).run()
-                           : FastRow<2>(plan, &chunk, &ready, &vectors, added).run();
+      const std::int64_t of_sums = !sums.empty() && sums.shape[0] == 1 ? 0 : chunk.image;
+      plan->pass.rank == 3 ? FastRow<3>(plan, &chunk, &ready, given_vectors, of_sums).run()
+                           : FastRow<2>(plan, &chunk, &ready, given_vectors, of_sums).run();
     }
   }
   return true;

@@ -26,14 +26,7 @@ HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The values and slopes of a chunk's voxels in one channel.
-template <class T> struct Samples {
-  alignas(64) T value[kChunk];
-  alignas(64) T slope[3][kChunk];
-  alignas(64) T weight[kChunk];  // for labels
-};
-
-// One vector of it.
+// One vector of Samples.
 template <class D> struct SampledBy { hn::Vec<D> value, slope[3]; };
 template <class T> using SampledVector = SampledBy<hn::ScalableTag<T>>;
 
@@ -90,10 +83,27 @@ template <class D, class V32> HWY_INLINE auto as_offsets(D di, V32 v) {
   }
 }
 
-// One vector of cells in one channel of an image whose elements are E.
-template <class T, int rank, bool with_slopes, class E = T> class Sampler {
+// f16 or bf16, as the pass says at run time: the general path has one code for both.
+struct Half {
+  std::uint16_t bits;
+};
+
+// Voxels of halves one by one. Not inlined: they are converted in many instructions here.
+HWY_NOINLINE inline void load_halves(
+    const void* at, bool is_bf16, const std::int32_t* offsets, float* voxels) {
+  const auto* f16 = static_cast<const F16*>(at);
+  const auto* bf16 = static_cast<const BF16*>(at);
+  for (std::size_t i = 0; i < hn::Lanes(hn::ScalableTag<float>()); ++i) {
+    voxels[i] = is_bf16 ? load(bf16[offsets[i]]) : load(f16[offsets[i]]);
+  }
+}
+
+// One vector of cells in one channel of an image whose elements are E. is_dense: rows of two voxels
+// at least lie side by side.
+template <class T, int rank, bool with_slopes, class E = T, bool is_dense = false> class Sampler {
  public:
-  Sampler(const Pass& pass, const E* plane) : axes_(pass.axes), plane_(plane) {
+  Sampler(const Pass& pass, const E* plane)
+      : axes_(pass.axes), plane_(plane), is_bf16_(pass.image.dtype == DType::bf16) {
     for (int a = 0; a < rank; ++a) step_[a] = pass.image.strides[4 - a];
   }
 
@@ -119,9 +129,9 @@ template <class T, int rank, bool with_slopes, class E = T> class Sampler {
     return hn::AllFalse(d32, hn::Lt(outside, hn::Zero(d32)));
   }
 
-  // The offsets of cells' first voxels; is_dense: their step along x is 1.
-  HWY_INLINE V32 offsets_of(const V32 (&voxel)[3], bool is_dense = false) const {
-    V32 offset = is_dense ? voxel[0] : hn::Mul(voxel[0], set(step_[0]));
+  // The offsets of cells' first voxels; is_step_one: along x.
+  HWY_INLINE V32 offsets_of(const V32 (&voxel)[3], bool is_step_one = false) const {
+    V32 offset = is_step_one ? voxel[0] : hn::Mul(voxel[0], set(step_[0]));
     for (int a = 1; a < rank; ++a) offset = hn::Add(offset, hn::Mul(voxel[a], set(step_[a])));
     return offset;
   }
@@ -135,7 +145,7 @@ template <class T, int rank, bool with_slopes, class E = T> class Sampler {
     hwy::Prefetch(edge(1, 1) + offsets[0] + kAhead * step_[0] + kRowsAhead * step_[1]);
 #if HWY_TARGET <= HWY_AVX2  // two neighbours in one: a fifth of the time, where gathers are native
     if constexpr (sizeof(T) == 4) {
-      if (step_[0] == 1) {
+      if (is_dense || step_[0] == 1) {
         const auto load = [&](int ky, int kz, V* v0, V* v1)
                               HWY_ATTR { load_neighbours(edge(ky, kz), offsets, v0, v1); };
         return mix_corners<hn::ScalableTag<T>, rank, with_slopes>(fraction, load);
@@ -179,15 +189,22 @@ template <class T, int rank, bool with_slopes, class E = T> class Sampler {
     const auto both = [](V32 a, V32 b) HWY_ATTR { return hn::And(a, b); };
 #if HWY_TARGET <= HWY_AVX2
     if constexpr (sizeof(T) == 4) {
-      if (step_[0] == 1 && axes_[0].extent > 1) {
+      if (is_dense || (step_[0] == 1 && axes_[0].extent > 1)) {
         // The nearest pair, whose one voxel changes places where the other is not there.
         const V32 last = set(axes_[0].extent - 2), x = hn::Min(hn::Max(voxel[0], set(0)), last);
-        const V32 any_x = hn::Or(exists[0][0], exists[0][1]), bits = set(8 * sizeof(E));
-        const V32 up = hn::AndNot(exists[0][0], bits), down = hn::AndNot(exists[0][1], bits);
+        const auto has_first = hn::MaskFromVec(hn::BitCast(d, exists[0][0]));
+        const auto has_second = hn::MaskFromVec(hn::BitCast(d, exists[0][1]));
         const auto load = [&](int ky, int kz, V* v0, V* v1) HWY_ATTR {
-          const PairOffsets offset(hn::Add(x, row(offsets, ky, kz, add)));
-          const V32 is_there = hn::And(any_x, row(exists, ky, kz, both));
-          split(moved(load_pairs(plane_, offset), up, down, is_there), v0, v1);
+          alignas(64) std::int32_t offset[HWY_MAX_BYTES / sizeof(T)];
+          hn::Store(hn::Add(x, row(offsets, ky, kz, add)), D32(), offset);
+          V first = hn::Zero(d), second = first;
+          load_neighbours(plane_, offset, &first, &second);
+          const V32 exists_row = row(exists, ky, kz, both);
+          const auto keep = [&](V value, V32 of_corner) HWY_ATTR {
+            return hn::And(value, hn::BitCast(d, hn::And(exists_row, of_corner)));
+          };
+          *v0 = keep(hn::IfThenElse(has_second, first, second), exists[0][0]);
+          *v1 = keep(hn::IfThenElse(has_first, second, first), exists[0][1]);
         };
         return mix_corners<hn::ScalableTag<T>, rank, with_slopes>(fraction, load);
       }
@@ -214,14 +231,14 @@ template <class T, int rank, bool with_slopes, class E = T> class Sampler {
   HWY_INLINE const E* edge(int ky, int kz) const {
     return plane_ + ky * step_[1] + (rank == 3 ? kz * step_[2] : 0);
   }
-  static HWY_INLINE V load_voxels(const E* at, V32 offset) {
+  HWY_INLINE V load_voxels(const E* at, V32 offset) const {
     if constexpr (std::is_same_v<E, T>) {
       return hn::GatherIndex(d, at, as_offsets(di, offset));
     } else {
       alignas(64) std::int32_t of[HWY_MAX_BYTES / sizeof(T)];
       alignas(64) T voxels[HWY_MAX_BYTES / sizeof(T)];
       hn::Store(offset, D32(), of);
-      for (std::size_t i = 0; i < hn::Lanes(d); ++i) voxels[i] = static_cast<T>(load(at[of[i]]));
+      load_halves(at, is_bf16_, of, voxels);
       return hn::Load(d, voxels);
     }
   }
@@ -231,18 +248,7 @@ template <class T, int rank, bool with_slopes, class E = T> class Sampler {
   // bf16 are the halves of 32-bit integers, in one. AVX2 loads them one by one, as its gathers are
   // slow on some processors.
   static constexpr hn::Repartition<std::int64_t, hn::ScalableTag<T>> d64{};
-  static constexpr hn::Repartition<std::uint64_t, hn::ScalableTag<T>> du64{};
-  static constexpr hn::Rebind<std::uint32_t, hn::ScalableTag<T>> du32{};
-  using V64 = hn::Vec<decltype(d64)>;
-  struct Pairs {
-    V64 low, high;
-  };
-
 #if HWY_TARGET == HWY_AVX2
-  struct PairOffsets {
-    explicit HWY_INLINE PairOffsets(V32 offset) { hn::Store(offset, D32(), of); }
-    alignas(32) std::int32_t of[8];
-  };
   // Loads 128 bits of pairs: those of voxels first, first + step, …
   template <int first, int step, class Int>
   static HWY_INLINE auto load_half(const E* at, const std::int32_t* offsets) {
@@ -259,21 +265,9 @@ template <class T, int rank, bool with_slopes, class E = T> class Sampler {
     }
     return half;
   }
-  static HWY_INLINE auto load_pairs(const E* at, const PairOffsets& offsets) {
-    if constexpr (sizeof(E) == 2) {
-      using I = std::int32_t;
-      return hn::Combine(
-          D32(), load_half<4, 1, I>(at, offsets.of), load_half<0, 1, I>(at, offsets.of));
-    } else {
-      using I = std::int64_t;
-      return Pairs{
-          hn::Combine(d64, load_half<2, 1, I>(at, offsets.of), load_half<0, 1, I>(at, offsets.of)),
-          hn::Combine(d64, load_half<6, 1, I>(at, offsets.of), load_half<4, 1, I>(at, offsets.of))};
-    }
-  }
-  // split(load_pairs()) with the pairs of even voxels in one vector and those of odd ones in the
-  // other: nothing crosses the halves of a vector then.
-  static HWY_INLINE void load_neighbours(const E* at, const std::int32_t* offsets, V* v0, V* v1) {
+  // *v0 = the voxels at these offsets, *v1 = the next ones. The pairs of even voxels are in one
+  // vector and those of odd ones in the other: nothing crosses the halves of a vector then.
+  HWY_INLINE void load_neighbours(const E* at, const std::int32_t* offsets, V* v0, V* v1) const {
     const auto merge = [&](V even, V odd) HWY_ATTR {
       *v0 = hn::OddEven(hn::DupEven(odd), even);
       *v1 = hn::OddEven(odd, hn::DupOdd(even));
@@ -286,7 +280,7 @@ template <class T, int rank, bool with_slopes, class E = T> class Sampler {
               hn::Combine(d64, load_half<5, 2, I>(at, offsets), load_half<1, 2, I>(at, offsets))));
     } else {
       using I = std::int32_t;
-      if constexpr (std::is_same_v<E, BF16>) {
+      if constexpr (!std::is_same_v<E, F16>) {
         const V32 pairs =
             hn::Combine(D32(), load_half<4, 1, I>(at, offsets), load_half<0, 1, I>(at, offsets));
         split(pairs, v0, v1);
@@ -299,53 +293,27 @@ template <class T, int rank, bool with_slopes, class E = T> class Sampler {
     }
   }
 #else
-  static HWY_INLINE void load_neighbours(const E* at, const std::int32_t* offsets, V* v0, V* v1) {
-    split(load_pairs(at, PairOffsets(hn::Load(D32(), offsets))), v0, v1);
-  }
-  struct PairOffsets {
-    explicit HWY_INLINE PairOffsets(V32 offset) : of(offset) {}
-    V32 of;
-  };
-  static HWY_INLINE auto load_pairs(const E* at, const PairOffsets& offsets) {
+  HWY_INLINE void load_neighbours(const E* at, const std::int32_t* offsets, V* v0, V* v1) const {
+    const V32 offset = hn::Load(D32(), offsets);
     if constexpr (sizeof(E) == 2) {
       const auto* pairs = reinterpret_cast<const std::int32_t*>(at);
-      return hn::GatherOffset(D32(), pairs, hn::ShiftLeft<1>(offsets.of));
+      split(hn::GatherOffset(D32(), pairs, hn::ShiftLeft<1>(offset)), v0, v1);
     } else {
       const auto* pairs = reinterpret_cast<const std::int64_t*>(at);
-      return Pairs{hn::GatherOffset(d64, pairs, hn::ShiftLeft<2>(lower(offsets.of))),
-          hn::GatherOffset(d64, pairs, hn::ShiftLeft<2>(upper(offsets.of)))};
+      const hn::Half<D32> half;
+      const auto gather = [&](auto of) HWY_ATTR {
+        const auto bytes = hn::ShiftLeft<2>(hn::PromoteTo(d64, of));
+        return hn::BitCast(d, hn::GatherOffset(d64, pairs, bytes));
+      };
+      const V low = gather(hn::LowerHalf(half, offset)), high = gather(hn::UpperHalf(half, offset));
+      *v0 = hn::ConcatEven(d, high, low);
+      *v1 = hn::ConcatOdd(d, high, low);
     }
   }
 #endif
 
-  static HWY_INLINE V64 lower(V32 v) {
-    return hn::PromoteTo(d64, hn::LowerHalf(hn::Half<D32>(), v));
-  }
-  static HWY_INLINE V64 upper(V32 v) {
-    return hn::PromoteTo(d64, hn::UpperHalf(hn::Half<D32>(), v));
-  }
-  // Moves pairs up and then down by these numbers of bits, and clears those that are not there.
-  static HWY_INLINE V32 moved(V32 pairs, V32 up, V32 down, V32 is_there) {
-    const auto shifted =
-        hn::Shr(hn::Shl(hn::BitCast(du32, pairs), hn::BitCast(du32, up)), hn::BitCast(du32, down));
-    return hn::And(hn::BitCast(D32(), shifted), is_there);
-  }
-  static HWY_INLINE Pairs moved(const Pairs& pairs, V32 up, V32 down, V32 is_there) {
-    const auto half = [](V64 found, V64 u, V64 w, V64 there) HWY_ATTR {
-      const auto shifted =
-          hn::Shr(hn::Shl(hn::BitCast(du64, found), hn::BitCast(du64, u)), hn::BitCast(du64, w));
-      return hn::And(hn::BitCast(d64, shifted), there);
-    };
-    return {half(pairs.low, lower(up), lower(down), lower(is_there)),
-        half(pairs.high, upper(up), upper(down), upper(is_there))};
-  }
-  static HWY_INLINE void split(const Pairs& pairs, V* v0, V* v1) {
-    const V low = hn::BitCast(d, pairs.low), high = hn::BitCast(d, pairs.high);
-    *v0 = hn::ConcatEven(d, high, low);
-    *v1 = hn::ConcatOdd(d, high, low);
-  }
-  static HWY_INLINE void split(V32 pairs, V* v0, V* v1) {
-    if constexpr (std::is_same_v<E, BF16>) {
+  HWY_INLINE void split(V32 pairs, V* v0, V* v1) const {
+    if (std::is_same_v<E, BF16> || (std::is_same_v<E, Half> && is_bf16_)) {
       *v0 = hn::BitCast(d, hn::ShiftLeft<16>(pairs));
       *v1 = hn::BitCast(d, hn::And(pairs, set(-65536)));
     } else {
@@ -362,6 +330,7 @@ template <class T, int rank, bool with_slopes, class E = T> class Sampler {
 
   const Axis (&axes_)[3];
   const E* const plane_;
+  const bool is_bf16_;
   std::int64_t step_[rank];
 };
 

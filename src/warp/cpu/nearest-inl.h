@@ -9,57 +9,25 @@
 #define SIMILIS_WARP_CPU_NEAREST_INL_H
 #endif
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include "hwy/highway.h"
-#include "src/warp/cpu/linear-inl.h"
+#include "src/warp/cpu/cells-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <class T> struct NearestVoxels {
+struct NearestVoxels {
   static constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::min();
 
   alignas(64) std::int64_t offset[kChunk];  // in a channel; kNone: there is no voxel
-  alignas(64) T none[kChunk];               // the value there: 0, or NaN where there is no index
+  alignas(64) float none[kChunk];           // the value there: 0, or NaN where there is no index
 };
 
 /// From the indices of a chunk.
-template <class T> void place_nearest(const Pass& pass, const Chunk& chunk, NearestVoxels<T>* out) {
-  const Extents& s = pass.image.strides;
-  const std::int64_t count = chunk.count;
-  if (pass.axes[pass.rank - 1].is_part()) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      Taps<T, 1> axis[3];
-      taps_of(pass, chunk, i, axis);
-      const int x = axis[0].voxel[0], y = axis[1].voxel[0], z = axis[2].voxel[0];
-      const bool is_there = x != kNoVoxel && y != kNoVoxel && z != kNoVoxel;
-      out->offset[i] = is_there ? x * s[4] + y * s[3] + z * s[2] : NearestVoxels<T>::kNone;
-      out->none[i] = 0 * (axis[0].weight[0] + axis[1].weight[0] + axis[2].weight[0]);
-    }
-    return;
-  }
-  alignas(64) std::int32_t outside[kChunk];  // below 0 where there is no voxel
-  for (int a = 0; a < pass.rank; ++a) {
-    const double* HWY_RESTRICT index = chunk.index[a];
-    const auto last = static_cast<std::int32_t>(pass.axes[a].extent - 1);
-    const std::int64_t stride = s[4 - a];
-    for (std::int64_t i = 0; i < count; ++i) {
-      const auto voxel = static_cast<std::int32_t>(std::rint(index[i]));
-      const T nothing = 0 * fraction_above<T>(index[i], index[i]);
-      outside[i] = (a == 0 ? 0 : outside[i]) | voxel | (last - voxel);
-      out->offset[i] = (a == 0 ? 0 : out->offset[i]) + voxel * stride;
-      out->none[i] = (a == 0 ? 0 : out->none[i]) + nothing;
-    }
-  }
-  for (std::int64_t i = 0; i < count; ++i) {
-    out->offset[i] = outside[i] < 0 ? NearestVoxels<T>::kNone : out->offset[i];
-  }
-}
+void place_nearest(const Pass& pass, const Chunk& chunk, NearestVoxels* out);
 
 /// Rounds cells in f32 to the nearest voxels, a vector at a time. Offsets fit 32 bits.
 class Rounding {
@@ -92,7 +60,7 @@ class Rounding {
       at = hn::Add(at, hn::Mul(voxel, stride_[a]));
     }
     const auto is_outside = hn::Lt(outside, hn::Zero(di));
-    return {hn::IfThenElse(is_outside, hn::Set(di, NearestVoxels<float>::kNone), at), none};
+    return {hn::IfThenElse(is_outside, hn::Set(di, NearestVoxels::kNone), at), none};
   }
 
   /// False if a fraction was so close to the middle that f32 does not tell its side.
@@ -134,12 +102,12 @@ inline bool round_cells(const Pass& pass, const Extents& strides, const Cells<fl
 }
 
 template <class T, class E>
-void sample_nearest(const NearestVoxels<T>& voxels, std::int64_t count, const E* plane,
+void sample_nearest(const NearestVoxels& voxels, std::int64_t count, const E* plane,
     bool with_slopes, Samples<T>* out) {
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t at = voxels.offset[i];
-    out->value[i] =
-        at == NearestVoxels<T>::kNone ? voxels.none[i] : static_cast<T>(load(plane[at]));
+    out->value[i] = at == NearestVoxels::kNone ? static_cast<T>(voxels.none[i])
+                                               : static_cast<T>(load(plane[at]));
   }
   if (!with_slopes) return;
   for (int a = 0; a < 3; ++a) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cells of part of a row in one loop over the field, for images and fields of the usual
-// layouts: what place_cells() finds, with the same bits. Included once per SIMD target, hence the
-// guard that flips.
+// The cells of part of a row, found in one loop over the field, for images and fields of the usual
+// layouts: what place_cells() finds, with the same bits. cells.cc compiles what is declared here
+// for each SIMD target. Included once per target, hence the guard that flips.
 #if defined(SIMILIS_WARP_CPU_READY_CELLS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_WARP_CPU_READY_CELLS_INL_H
 #undef SIMILIS_WARP_CPU_READY_CELLS_INL_H
@@ -11,12 +11,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "src/warp/cpu/linear-inl.h"
 #include "src/warp/cpu/nearest-inl.h"
+#include "src/warp/cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
@@ -31,7 +30,7 @@ struct ReadyCells {
   alignas(64) float none[kChunk];         // the value where there is no nearest voxel: 0 or NaN
   alignas(64) float gradient[3][kChunk];  // to the index
 
-  static constexpr std::int32_t kNone = NearestVoxels<float>::kNone;
+  static constexpr std::int32_t kNone = NearestVoxels::kNone;
 };
 
 #if HWY_NATIVE_FMA
@@ -55,106 +54,25 @@ struct Wanted {
   bool voxels, slopes;
 };
 
-/// A chunk's indices along the axes.
-template <int rank, Outside padding> struct AxesOfCells {
-  using Row = RowOfCells<padding, false>;
-  AxesOfCells(const Plan& plan, const Chunk& chunk)
-      : AxesOfCells(plan, chunk, std::make_integer_sequence<int, rank>()) {}
-
-  const Row of[rank];
-  const bool is_plain;
-
- private:
-  template <int... axes>
-  AxesOfCells(const Plan& plan, const Chunk& chunk, std::integer_sequence<int, axes...>)
-      : of{Row(plan, chunk, axes)...}, is_plain((of[axes].is_plain() && ...)) {}
-};
-
-/// Loads a vector of displacements along each axis, whose components lie side by side, and fetches
-/// those of the next chunk ahead.
-template <int rank, class V> HWY_INLINE void load_field(const float* from, V (&w)[3]) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (int line = 0; line < rank; ++line) hwy::Prefetch(from + rank * kChunk + line * lanes);
-  if constexpr (rank == 3) {
-    hn::LoadInterleaved3(d, from, w[0], w[1], w[2]);
-  } else {
-    hn::LoadInterleaved2(d, from, w[0], w[1]);
-  }
-}
-
-/// place_in_slots() where axes are plain, or any.
-template <int rank, Outside padding, bool is_plain>
-void place_along(const AxesOfCells<rank, padding>& axes, const Plan& plan, const Chunk& chunk,
-    const Wanted& wanted, Touched* touched, ReadyCells* ready) {
-  const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  using V = hn::Vec<decltype(d)>;
-  const Pass& pass = plan.pass;
-  const Sampler<float, rank, false> sampler(pass, nullptr);
-  const Extents& s = pass.field.strides;
-  const float* const field = pass.field.empty() ? nullptr
-                                                : static_cast<const float*>(pass.field.data()) +
-                                                      chunk.image * s[0] + chunk.z * s[1] +
-                                                      chunk.y * s[2] + chunk.x * s[3];
-  const bool is_dense = pass.image.strides[4] == 1;
-  const bool keeps_voxels = wanted.voxels,
-             keeps_slopes = padding != Outside::zeros && wanted.slopes;
-  auto least = hn::Set(di, 1 << 30), most = hn::Set(di, -(1 << 30));
-  Cells<float>& cells = ready->cells;
-  const auto last = sampler.last_cells();
-  const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), end = chunk.count;
-  for (std::int64_t slot = 0; slot < end; slot += lanes) {
-    const std::int64_t i = std::min(slot, end - lanes);
-    V w[3] = {hn::Zero(d), hn::Zero(d), hn::Zero(d)}, fraction[3], slope[3];
-    hn::Vec<decltype(di)> voxel[3];
-    if (field != nullptr) load_field<rank>(field + rank * i, w);
-    for (int a = 0; a < rank; ++a) {
-      const CellsInF32 placed = axes.of[a].template place<is_plain>(i, a, w);
-      fraction[a] = placed.fraction;
-      voxel[a] = placed.voxel;
-      slope[a] = placed.slope;
-    }
-    const bool is_inside = sampler.has_all_corners(voxel, last);  // and so nothing is far
-    if (HWY_UNLIKELY(!is_inside)) {
-      const V field_of_far[3] = {w[0], w[1], w[2]};  // a copy: w itself can stay in registers
-      for (int a = 0; a < rank; ++a) {
-        CellsInF32 placed{fraction[a], slope[a], voxel[a]};
-        axes.of[a].correct(i, field_of_far, &placed);
-        fraction[a] = placed.fraction;
-        voxel[a] = placed.voxel;
-        slope[a] = placed.slope;
-      }
-    }
-    for (int a = 0; a < rank && keeps_slopes; ++a) hn::Store(slope[a], d, cells.slope[a] + slot);
-    if (touched != nullptr) {
-      const auto along_slabs = rank == 2 || plan.slab_axis == 1 ? voxel[1] : voxel[rank - 1];
-      least = hn::Min(least, along_slabs);
-      most = hn::Max(most, along_slabs);
-    }
-    for (int a = 0; a < rank; ++a) {
-      hn::Store(fraction[a], d, cells.fraction[a] + slot);
-      if (!is_inside || keeps_voxels) hn::Store(voxel[a], di, cells.voxel[a] + slot);
-    }
-    hn::Store(sampler.offsets_of(voxel, is_dense), di, ready->offset + slot);
-    ready->is_inside[slot] = is_inside;
-  }
-  if (touched != nullptr) {
-    touched->first = std::min(touched->first, hn::GetLane(hn::MinOfLanes(di, least)));
-    touched->last = std::max(touched->last, hn::GetLane(hn::MaxOfLanes(di, most)));
-  }
-}
-
 /// Finds the cells of a chunk of at least one vector, and widens `touched` by the least and the
 /// largest along the slabs' axis, if it is given.
-template <int rank, Outside padding>
+template <int rank>
 void place_in_slots(const Plan& plan, const Chunk& chunk, const Wanted& wanted, Touched* touched,
-    ReadyCells* ready) {
-  const AxesOfCells<rank, padding> axes(plan, chunk);
-  const auto place =
-      axes.is_plain ? place_along<rank, padding, true> : place_along<rank, padding, false>;
-  place(axes, plan, chunk, wanted, touched, ready);
-}
+    ReadyCells* ready);
+
+/// The same for the offsets of the nearest voxels.
+template <int rank>
+void place_nearest_in_slots(
+    const Plan& plan, const Chunk& chunk, Touched* touched, ReadyCells* ready);
+
+/// Clears the gradient to the image, of all images, where tasks run one after the other. It and
+/// add_to_sums() are compiled by scatter.cc.
+void clear_sums(const Plan& plan, const TensorView& sums);
+
+/// Adds to the gradient to an image what the voxels [begin, chunk.count) bring, whose cells have
+/// left their slots.
+void add_to_sums(const Plan& plan, const TensorView& sums, std::int64_t image, const Chunk& chunk,
+    const ReadyCells& ready, std::int64_t begin);
 
 /// Moves what the last slot holds, so that voxel i of the chunk is element i of the array.
 template <class T> void leave_slots(std::int64_t count, T* row) {
@@ -164,7 +82,7 @@ template <class T> void leave_slots(std::int64_t count, T* row) {
 }
 
 /// The same of cells.
-template <int rank> void leave_slots(std::int64_t count, bool with_slopes, Cells<float>* cells) {
+inline void leave_slots(int rank, std::int64_t count, bool with_slopes, Cells<float>* cells) {
   for (int a = 0; a < rank; ++a) {
     leave_slots(count, cells->fraction[a]);
     leave_slots(count, cells->voxel[a]);

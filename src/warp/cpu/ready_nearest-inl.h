@@ -16,7 +16,7 @@
 #include <limits>
 
 #include "hwy/highway.h"
-#include "src/warp/cpu/ready_cells-inl.h"
+#include "src/warp/cpu/ready_place-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
@@ -25,7 +25,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 #if HWY_NATIVE_FMA
 /// Finds the offsets of a chunk's nearest voxels, of at least one vector, and widens `touched` by
 /// the least and the largest along the slabs' axis, if it is given.
-template <int rank, Outside padding> class NearestInSlots {
+template <int rank> class NearestInSlots {
  public:
   NearestInSlots(const Plan& plan, const Chunk& chunk, ReadyCells* ready)
       : pass_(plan.pass), slab_axis_(plan.slab_axis), axes_(plan, chunk), ready_(*ready) {
@@ -54,7 +54,7 @@ template <int rank, Outside padding> class NearestInSlots {
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     const bool is_dense = pass_.image.strides[4] == 1;
     // Copies that no call can change, so that the loop need not load them again.
-    const AxesOfCells<rank, padding> axes = axes_;
+    const AxesOfCells<rank, false> axes = axes_;
     const VI last[3] = {last_[0], last_[1], last_[rank - 1]};
     const VI stride[3] = {stride_[0], stride_[1], stride_[rank - 1]};
     const float* const field = field_;
@@ -143,7 +143,7 @@ template <int rank, Outside padding> class NearestInSlots {
 
   const Pass& pass_;
   const int slab_axis_;
-  const AxesOfCells<rank, padding> axes_;
+  const AxesOfCells<rank, false> axes_;
   ReadyCells& ready_;
   VI last_[3], stride_[3];
   const float* field_ = nullptr;

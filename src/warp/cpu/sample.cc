@@ -5,8 +5,8 @@
 // chunks. If interpolation is linear, coordinates become cells and cells are interpolated in whole
 // vectors (linear-inl.h), those of fields one or two voxels at a time (compose-inl.h); so are cubic
 // ones of f32 (cubic-inl.h); values of the nearest voxels come by their offsets (nearest-inl.h);
-// everything else goes voxel by voxel, with the same operations in the same order. scatter.cc has
-// the gradient to the image.
+// everything else goes voxel by voxel (voxels.cc), with the same operations in the same order.
+// scatter.cc has the gradient to the image.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/warp/cpu/sample.cc"
 #include "hwy/foreach_target.h"  // before highway.h
@@ -24,80 +24,22 @@
 #include "src/warp/cpu/matrix_gradients.h"
 #include "src/warp/cpu/nearest-inl.h"
 #include "src/warp/cpu/scatter.h"
-#include "src/warp/vote.h"
+#include "src/warp/cpu/voxels.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
 using core_internal::HWY_NAMESPACE::load_row;
 using core_internal::HWY_NAMESPACE::store_row;
 
-// One of the chunk's voxels. E: an element of the image.
-template <class T, class E, int count>
-void sample_voxel(
-    const Pass& pass, const Chunk& chunk, std::int64_t i, const E* plane, Samples<T>* out) {
-  const Extents& s = pass.image.strides;
-  const auto voxel = [&](int x, int y, int z) {
-    return static_cast<T>(load(plane[x * s[4] + y * s[3] + z * s[2]]));
-  };
-  Taps<T, count> axis[3];
-  taps_of(pass, chunk, i, axis);
-  const Sampled<T> sampled = interpolate(axis, pass.rank == 2 ? 1 : count, voxel);
-  out->value[i] = sampled.value;
-  for (int a = 0; a < 3; ++a) out->slope[a][i] = sampled.slope[a];
-}
-
-template <class T, class E, int count>
-void sample_voxels(const Pass& pass, const Chunk& chunk, const E* plane, Samples<T>* out) {
-  for (std::int64_t i = 0; i < chunk.count; ++i) {
-    sample_voxel<T, E, count>(pass, chunk, i, plane, out);
-  }
-}
-
+// One channel, whose elements are E, of an image with short offsets.
 template <class T, class E>
-void sample_labels(
-    const Pass& pass, const Chunk& chunk, const E* plane, Samples<T>* out, double* label) {
-  const Extents& s = pass.image.strides;
-  const auto voxel = [&](int x, int y, int z) {
-    return static_cast<double>(load(plane[x * s[4] + y * s[3] + z * s[2]]));
-  };
-  for (std::int64_t i = 0; i < chunk.count; ++i) {
-    Taps<T, 2> axis[3];
-    taps_of(pass, chunk, i, axis);
-    const Vote<T> best = vote(axis, pass.rank - 1, pass.smallest_label, pass.background, voxel);
-    label[i] = best.label;
-    out->weight[i] = best.weight;
-    for (int a = 0; a < 3; ++a) out->slope[a][i] = best.slope[a];
-  }
-}
-
-template <class T, class E>
-void sample_linear(const Pass& pass, const Chunk& chunk, const Cells<T>* cells, const E* plane,
+void sample_linear(const Pass& pass, const Cells<T>& cells, const E* plane, std::int64_t count,
     bool with_slopes, Samples<T>* out) {
-  constexpr bool is_half = std::is_same_v<E, F16> || std::is_same_v<E, BF16>;
-  if constexpr (std::is_same_v<T, E> || (is_half && sizeof(T) == 4)) {
-    if (cells != nullptr) {
-      const auto sample =
-          pass.rank == 3 ? with_slopes ? sample_cells<T, 3, true, E> : sample_cells<T, 3, false, E>
-          : with_slopes ? sample_cells<T, 2, true, E>
-                         : sample_cells<T, 2, false, E>;
-      return sample(pass, *cells, plane, chunk.count, out);
-    }
-  }
-  sample_voxels<T, E, 2>(pass, chunk, plane, out);
-}
-
-// taps: null where they are found voxel by voxel.
-template <class T, class E>
-void sample_cubic(const Pass& pass, const Chunk& chunk, const CubicTaps* taps, const E* plane,
-    bool with_slopes, Samples<T>* out) {
-  if constexpr (kHasCubicVectors && sizeof(T) == 4 && std::is_same_v<T, E>) {
-    if (taps != nullptr) {
-      const auto single_voxel = [&](std::int64_t i)
-                                    HWY_ATTR { sample_voxel<T, E, 4>(pass, chunk, i, plane, out); };
-      return sample_cubic(pass, chunk, *taps, plane, with_slopes, single_voxel, out);
-    }
-  }
-  sample_voxels<T, E, 4>(pass, chunk, plane, out);
+  const auto sample = pass.rank == 3
+                          ? with_slopes ? sample_cells<T, 3, true, E> : sample_cells<T, 3, false, E>
+                      : with_slopes ? sample_cells<T, 2, true, E>
+                                    : sample_cells<T, 2, false, E>;
+  sample(pass, cells, plane, count, out);
 }
 
 // One task: its rows, for each of the images that share a field.
@@ -185,26 +127,7 @@ template <class T> class Task {
   }
 
   void run_channel(std::int64_t c) {
-    const TensorView& image = pass_.image;
-    const std::int64_t plane = chunk_.image * image.strides[0] + c * image.strides[1];
-    visit_dtype(image.dtype, [&]<class E>(std::type_identity<E>) {
-      if constexpr (std::is_same_v<E, double> == std::is_same_v<T, double>) {
-        const E* elements = static_cast<const E*>(image.data()) + plane;
-        if (pass_.form == Form::labels) {
-          sample_labels<T, E>(pass_, chunk_, elements, &samples_, result_);
-        } else if constexpr (!std::is_integral_v<E>) {
-          if (pass_.mode == Interpolation::linear) {
-            sample_linear<T, E>(
-                pass_, chunk_, gathers_ ? &cells_ : nullptr, elements, with_slopes_, &samples_);
-          } else if (pass_.mode == Interpolation::nearest) {
-            sample_nearest(nearest_, chunk_.count, elements, with_slopes_, &samples_);
-          } else {
-            sample_cubic<T, E>(pass_, chunk_, takes_cubic_vectors_ ? &cubic_ : nullptr, elements,
-                with_slopes_, &samples_);
-          }
-        }
-      }
-    });
+    sample_channel(c);
     if (!pass_.output.empty()) store_output(c);
     if (!pass_.weight.empty()) {
       store_row(samples_.weight, chunk_.count, pass_.weight, start_in(pass_.weight, c),
@@ -213,12 +136,47 @@ template <class T> class Task {
     if (with_slopes_) add_slopes(c);
   }
 
+  template <class E> const E* plane(std::int64_t c) const {
+    const TensorView& image = pass_.image;
+    return static_cast<const E*>(image.data()) + chunk_.image * image.strides[0] +
+           c * image.strides[1];
+  }
+
+  void sample_channel(std::int64_t c) {
+    const TensorView& image = pass_.image;
+    if (pass_.form == Form::labels) {
+      sample_labels(pass_, chunk_, c, &samples_, result_);
+    } else if (takes_nearest_) {
+      visit_dtype(image.dtype, [&]<class E>(std::type_identity<E>) {
+        if constexpr (!std::is_integral_v<E> &&
+                      std::is_same_v<E, double> == std::is_same_v<T, double>) {
+          sample_nearest(nearest_, chunk_.count, plane<E>(c), with_slopes_, &samples_);
+        }
+      });
+    } else if (gathers_) {
+      if constexpr (sizeof(T) == 4) {
+        if (image.dtype != DType::f32) {
+          return sample_linear(
+              pass_, cells_, plane<Half>(c), chunk_.count, with_slopes_, &samples_);
+        }
+      }
+      sample_linear(pass_, cells_, plane<T>(c), chunk_.count, with_slopes_, &samples_);
+    } else if (!takes_cubic_vectors_ || !run_cubic_vectors(c)) {
+      sample_voxels(pass_, chunk_, c, 0, chunk_.count, &samples_);
+    }
+  }
+
+  // False for chunks of less than a vector.
+  bool run_cubic_vectors(std::int64_t c) {
+    if constexpr (kHasCubicVectors && sizeof(T) == 4) {
+      return sample_cubic(pass_, chunk_, cubic_, plane<float>(c), with_slopes_, &samples_);
+    }
+    return false;
+  }
+
   // All channels at once, where they are the components of vectors.
   void run_vectors() {
     if constexpr (kMixesVectors && sizeof(T) == 4) {
-      const TensorView& image = pass_.image;
-      const auto* const plane =
-          static_cast<const float*>(image.data()) + chunk_.image * image.strides[0];
       if (with_slopes_) {
         vectors_.load_upstream(pass_, start_in(pass_.upstream, 0), chunk_.count);
       }
@@ -226,7 +184,7 @@ template <class T> class Task {
                               ? with_slopes_ ? sample_vectors<3, true> : sample_vectors<3, false>
                           : with_slopes_ ? sample_vectors<2, true>
                                          : sample_vectors<2, false>;
-      sample(pass_, cells_, plane, chunk_.count, &vectors_, gradient_);
+      sample(pass_, cells_, plane<float>(0), chunk_.count, &vectors_, gradient_);
       if (pass_.output.empty()) return;
       const std::int64_t addend = pass_.addend.empty() ? 0 : start_in(pass_.addend, 0);
       vectors_.store(pass_, start_in(pass_.output, 0), addend, chunk_.count);
@@ -236,7 +194,7 @@ template <class T> class Task {
   void store_output(std::int64_t c) {
     const std::int64_t start = start_in(pass_.output, c), stride = pass_.output.strides[4];
     if (pass_.form == Form::labels) {
-      return store_labels(start, stride);
+      return store_labels(result_, chunk_.count, pass_.output, start, stride);
     }
     const std::int64_t count = chunk_.count;
     if (!pass_.addend.empty()) {
@@ -252,14 +210,6 @@ template <class T> class Task {
       for (std::int64_t i = 0; i < count; ++i) samples_.value[i] *= factor;
     }
     store_row(samples_.value, count, pass_.output, start, stride);
-  }
-
-  // Labels may be integers, which store_row's rounding is not for.
-  void store_labels(std::int64_t start, std::int64_t stride) {
-    visit_dtype(pass_.output.dtype, [&]<class E>(std::type_identity<E>) {
-      E* out = static_cast<E*>(pass_.output.data()) + start;
-      for (std::int64_t i = 0; i < chunk_.count; ++i) store(result_[i], out + i * stride);
-    });
   }
 
   void add_slopes(std::int64_t c) {
@@ -392,7 +342,7 @@ template <class T> class Task {
   std::int64_t outer_ = 0, part_ = 0;
   Chunk chunk_;
   Cells<T> cells_;
-  NearestVoxels<T> nearest_;
+  NearestVoxels nearest_;
   CubicTaps cubic_;
   ChunkVectors vectors_;
   Samples<T> samples_;

@@ -18,6 +18,7 @@
 #include "src/warp/cpu/compose-inl.h"
 #include "src/warp/cpu/ready_cells-inl.h"
 #include "src/warp/cpu/slab-inl.h"
+#include "src/warp/cpu/voxels.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
@@ -27,8 +28,9 @@ constexpr std::int64_t kAhead = 32;  // voxels: rows that are added to are fetch
 
 template <class T> struct Slab : SlabOfImage<T> {
   using Base = SlabOfImage<T>;
-  using Base::axis_of_bit, Base::owns, Base::in_chains, Base::rounds_cells;
+  using Base::axis_of_bit, Base::owns, Base::in_chains, Base::in_chains_of_any_length;
   using Base::plan, Base::sums, Base::image, Base::first, Base::end, Base::takes_cubic_vectors;
+  using Base::rounds_cells;
 
   // Room for a chunk's cells.
   struct Found {
@@ -48,9 +50,10 @@ template <class T> struct Slab : SlabOfImage<T> {
     std::int32_t least, most;                  // voxels along the slabs' axis
   };
 
-  // Reads and writes whole vectors.
+  // Reads and writes whole vectors. Inlined, so that what is added cannot alias the corners: a
+  // fifth of the instructions of a gradient to both.
   template <int rank>
-  void find_corners(
+  HWY_INLINE void find_corners(
       const Cells<T>& cells, const T* upstream, std::int64_t count, Corners* corners) const {
     const hn::ScalableTag<T> d;
     const hn::Rebind<std::int32_t, decltype(d)> d32;
@@ -112,7 +115,7 @@ template <class T> struct Slab : SlabOfImage<T> {
     }
   }
 
-  // add() for linear weights of the voxels [begin, count), which are computed in vectors.
+  // Adds linear weights of the voxels [begin, count), which are computed in vectors.
   template <int rank, bool is_dense>
   void add_cells(const Cells<T>& cells, const T* upstream, std::int64_t begin, std::int64_t count,
       T* plane) const {
@@ -181,7 +184,7 @@ template <class T> struct Slab : SlabOfImage<T> {
     for (int a = 0; a < rank; ++a) {
       last[a] = static_cast<std::int32_t>(plan.pass.axes[a].extent - 2);
     }
-    in_chains(begin, count, [&](std::int64_t i) HWY_ATTR {
+    in_chains_of_any_length(begin, count, [&](std::int64_t i) HWY_ATTR {
       std::int32_t outside = 0;  // below 0 where a corner is not in the image
       std::int64_t offset = 0;
       for (int a = 0; a < rank; ++a) {
@@ -349,13 +352,9 @@ template <class T> struct Slab : SlabOfImage<T> {
 #if HWY_NATIVE_FMA
     if constexpr (sizeof(T) == 4) {
       if (found->is_fast) {
-        visit_padding(plan.pass.padding, [&]<Outside padding>() HWY_ATTR {
-          const auto find = [&]<int rank>() HWY_ATTR {
-            place_in_slots<rank, padding>(plan, *chunk, {true, false}, nullptr, &found->ready);
-            leave_slots<rank>(chunk->count, false, &found->ready.cells);
-          };
-          plan.pass.rank == 3 ? find.template operator()<3>() : find.template operator()<2>();
-        });
+        const auto place = plan.pass.rank == 3 ? place_in_slots<3> : place_in_slots<2>;
+        place(plan, *chunk, {true, false}, nullptr, &found->ready);
+        leave_slots(plan.pass.rank, chunk->count, false, &found->ready.cells);
         return found->ready.cells;
       }
     }
@@ -404,8 +403,7 @@ template <class T> struct Slab : SlabOfImage<T> {
           }
         }
         place_voxels();
-        pass.mode == Interpolation::nearest ? this->template add<1>(*chunk, values, this->plane(c))
-                                            : this->template add<4>(*chunk, values, this->plane(c));
+        add_voxels(plan, sums, first, end, *chunk, values, this->plane(c));
       }
     }
   }

@@ -27,6 +27,31 @@ void scatter_slab(const Plan& plan, const TensorView& sums, std::int64_t image, 
   }
 }
 
+#if HWY_NATIVE_FMA
+// Calls visit(slab) with a slab that is a whole image.
+template <class Visit>
+void visit_whole(const Plan& plan, const TensorView& sums, std::int64_t image, const Visit& visit) {
+  const std::int64_t end = plan.pass.axes[plan.slab_axis].extent;
+  if (sums.dtype == DType::f64) {
+    visit(Slab<double>{{plan, sums, image, 0, end}});
+  } else {
+    visit(Slab<float>{{plan, sums, image, 0, end}});
+  }
+}
+
+void clear_sums(const Plan& plan, const TensorView& sums) {
+  for (std::int64_t n = 0; n < sums.shape[0]; ++n) {
+    visit_whole(plan, sums, n, [](const auto& slab) HWY_ATTR { slab.clear(); });
+  }
+}
+
+void add_to_sums(const Plan& plan, const TensorView& sums, std::int64_t image, const Chunk& chunk,
+    const ReadyCells& ready, std::int64_t begin) {
+  visit_whole(
+      plan, sums, image, [&](const auto& slab) HWY_ATTR { slab.add_ready(chunk, ready, begin); });
+}
+#endif
+
 // Rounds a row of sums in f32 to the gradient's dtype.
 void round_row(const TensorView& sums, const TensorView& gradient, std::int64_t row) {
   const auto offset_in = [row](const TensorView& view) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A slab of the gradient to an image, and how the nearest voxels, cubic weights and single voxels
-// are added to it. Included once per SIMD target, hence the guard that flips.
+// A slab of the gradient to an image, and how the nearest voxels and cubic weights are added to it.
+// Included once per SIMD target, hence the guard that flips.
 #if defined(SIMILIS_WARP_CPU_SLAB_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_WARP_CPU_SLAB_INL_H
 #undef SIMILIS_WARP_CPU_SLAB_INL_H
@@ -65,18 +65,26 @@ template <class T> struct SlabOfImage {
            sums.strides[4] == 1 && has_short_offsets(sums) && !pass.axes[pass.rank - 1].is_part();
   }
 
+  static constexpr std::int64_t kChains = 8;
+
   // Calls add(i) for i in [begin, end), from kChains places in turn: neighbours add to the same
   // voxels, and each would wait for the numbers that the one before it stores. 32 places are no
   // faster.
   template <class Add>
   static HWY_INLINE void in_chains(std::int64_t begin, std::int64_t end, const Add& add) {
-    constexpr std::int64_t kChains = 8, kWhole = kChunk / kChains;
+    constexpr std::int64_t kWhole = kChunk / kChains;
     if (end - begin == kChunk) {  // whose steps the compiler knows
       for (std::int64_t i = begin; i < begin + kWhole; ++i) {
         for (std::int64_t k = 0; k < kChains; ++k) add(i + k * kWhole);
       }
       return;
     }
+    in_chains_of_any_length(begin, end, add);
+  }
+  // The same with one call, which the compiler inlines however long add() is.
+  template <class Add>
+  static HWY_INLINE void in_chains_of_any_length(
+      std::int64_t begin, std::int64_t end, const Add& add) {
     const std::int64_t length = (end - begin + kChains - 1) / kChains;
     for (std::int64_t i = begin; i < begin + length; ++i) {
       for (std::int64_t at = i; at < end; at += length) add(at);
@@ -85,34 +93,8 @@ template <class T> struct SlabOfImage {
 
   bool owns(std::int64_t along_slabs) const { return along_slabs >= first && along_slabs < end; }
 
-  template <int count> void add(const Chunk& chunk, const T* upstream, T* plane) const {
-    for (std::int64_t i = 0; i < chunk.count; ++i) add_voxel<count>(chunk, i, upstream, plane);
-  }
-  template <int count>
-  void add_voxel(const Chunk& chunk, std::int64_t i, const T* upstream, T* plane) const {
-    const Extents& s = sums.strides;
-    const int planes = plan.pass.rank == 2 ? 1 : count;
-    Taps<T, count> axis[3];
-    taps_of(plan.pass, chunk, i, axis);
-    for (int& voxel : axis[plan.slab_axis].voxel) voxel = owns(voxel) ? voxel : kNoVoxel;
-    for (int kz = 0; kz < planes; ++kz) {
-      const int z = axis[2].voxel[kz];
-      const T of_plane = upstream[i] * axis[2].weight[kz];
-      for (int ky = 0; ky < count && z != kNoVoxel; ++ky) {
-        const int y = axis[1].voxel[ky];
-        if (y == kNoVoxel) continue;
-        const T of_row = of_plane * axis[1].weight[ky];
-        T* row = plane + z * s[2] + y * s[3];
-        for (int kx = 0; kx < count; ++kx) {
-          const int x = axis[0].voxel[kx];
-          if (x != kNoVoxel) row[x * s[4]] += of_row * axis[0].weight[kx];
-        }
-      }
-    }
-  }
-
-  // add() for the nearest voxels of cells in f32, all of which it must be certain of: if not, it
-  // adds none and returns false.
+  // Adds the nearest voxels of cells in f32, all of which it must be certain of: if not, it adds
+  // none and returns false.
   bool add_nearest(
       const Cells<float>& cells, const T* upstream, std::int64_t count, T* plane) const {
     alignas(64) std::int32_t offset[kChunk], along_slabs[kChunk];
@@ -129,7 +111,7 @@ template <class T> struct SlabOfImage {
   }
 
 #if HWY_TARGET != HWY_SCALAR
-  // add_voxel<4>() for a voxel some of whose taps are mirrored.
+  // A voxel some of whose cubic taps are mirrored.
   HWY_NOINLINE void add_rim(
       const Chunk& chunk, const CubicTaps& taps, std::int64_t i, T upstream, float* plane) const {
     const Pass& pass = plan.pass;
@@ -154,7 +136,7 @@ template <class T> struct SlabOfImage {
     }
   }
 
-  // add() for cubic weights in dense rows of f32, four neighbours along x at once.
+  // Adds cubic weights to dense rows of f32, four neighbours along x at once.
   void add_cubic(const Chunk& chunk, const CubicTaps& taps, const T* upstream, float* plane) const {
     const hn::FixedTag<float, 4> d4;
     const hn::CappedTag<float, 16> d;

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Indices of part of a row in f32, as cells or nearest voxels; cells.cc alone makes code of them.
+//
+// In f32 no index is formed in f64. It is a column's part, a row's and the field's, and each is
+// split into a whole number and the rest: the first two when the pass is planned, in f64, and the
+// product s·w with its rounding error, which a fused multiply-add gives. Whole numbers add up
+// exactly, the rests stay within two voxels: the fraction is off by 2e-7 of a voxel at most,
+// however far the voxel moved, and depends on nothing but the voxel. Included once per SIMD target,
+// hence the guard that flips.
+#if defined(SIMILIS_WARP_CPU_ROW_OF_CELLS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SIMILIS_WARP_CPU_ROW_OF_CELLS_INL_H
+#undef SIMILIS_WARP_CPU_ROW_OF_CELLS_INL_H
+#else
+#define SIMILIS_WARP_CPU_ROW_OF_CELLS_INL_H
+#endif
+
+#include <cmath>
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "src/warp/cpu/cells-inl.h"
+#include "src/warp/cpu/chunk-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace similis::warp_internal::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_NATIVE_FMA
+// One vector of cells along one axis.
+struct CellsInF32 {
+  using D = hn::ScalableTag<float>;
+  hn::Vec<D> fraction, slope;
+  hn::Vec<hn::RebindToSigned<D>> voxel;
+};
+
+// A row's cells along one axis from indices in two parts. Whole numbers have kWholeBias added to
+// them: between 2^23 and 2^24 every f32 is one, and its bits are those of kWholeBias plus it as an
+// integer. Indices outside that range, and NaN, are placed again in f64.
+// is_padded: the padding is border or reflection; which, the rare vectors that it changes ask.
+template <bool is_padded, bool mixes> class RowOfCells {
+ public:
+  RowOfCells(const Plan& plan, const Chunk& chunk, int axis)
+      : pass_(plan.pass),
+        transform_(plan.transforms[static_cast<std::size_t>(chunk.image)]),
+        chunk_(chunk),
+        axis_(axis),
+        last_(pass_.axes[axis].whole - 1) {
+    const Columns& columns = plan.columns_of(chunk.image);
+    column_ = columns.whole[axis].data() + chunk.x;
+    rest_of_column_ = columns.rest[axis].data() + chunk.x;
+    row_ = split_index(transform_.row(axis, chunk.position(pass_, 1), chunk.position(pass_, 2)));
+    row_.whole += kWholeBias;
+    for (int j = mixes ? 0 : axis; j < (mixes ? 3 : axis + 1); ++j) {
+      const double factor = transform_.s[axis][j];
+      factor_[j] = static_cast<float>(factor);
+      rest_of_factor_[j] = static_cast<float>(factor - static_cast<double>(factor_[j]));
+    }
+  }
+
+  using V = hn::Vec<CellsInF32::D>;
+  using VI = hn::Vec<hn::RebindToSigned<CellsInF32::D>>;
+
+  // True if columns change no index but x, and f32 holds the field's factor, as without matrices:
+  // split() then leaves out what adds 0.
+  bool is_plain() const {
+    return (axis_ == 0 || transform_.m[axis_][0] == 0) && rest_of_factor_[axis_] == 0;
+  }
+
+  // The cells of the chunk's voxels from i on, whose field is w; far ones are not right yet. `axis`
+  // is the constructor's, passed again so that the compiler knows the element of w.
+  template <bool is_plain>
+  HWY_INLINE CellsInF32 place(std::int64_t i, int axis, const V (&w)[3]) const {
+    const VI bias = hn::BitCast(di, set(kWholeBias));
+    const Parts parts = split<is_plain>(i, axis, w);
+    const V floor = hn::Floor(parts.rest);
+    const V whole = hn::Add(parts.whole, floor);
+    CellsInF32 result{.fraction = hn::Sub(parts.rest, floor),
+        .slope = set(1),
+        .voxel = hn::Sub(hn::BitCast(di, whole), bias)};
+    const auto is_lost =
+        hn::Or(is_far(result.voxel), hn::Ne(hn::ShiftRight<23>(parts.changed), hn::Zero(di)));
+    if constexpr (is_padded) {
+      if (!hn::AllFalse(di, is_folded(result))) {
+        CellsInF32 folded = result;  // a copy: the result can stay in registers
+        fold(&folded);
+        result = folded;
+      }
+    }
+    if constexpr (mixes || is_padded) {
+      result.voxel = hn::IfThenElse(is_lost, hn::Set(di, kLost), result.voxel);
+    }
+    return result;
+  }
+
+  // The nearest voxels without padding; far ones are not right. Sets signs in `doubt` where an
+  // index is too near to the middle of two voxels for f32 to tell its side.
+  template <bool is_plain>
+  HWY_INLINE VI nearest(std::int64_t i, int axis, const V (&w)[3], VI* doubt) const {
+    const Parts parts = split<is_plain>(i, axis, w);
+    const V nearest = hn::Round(parts.rest);
+    const V distance = hn::Abs(hn::Sub(parts.rest, nearest));
+    *doubt = hn::Or(*doubt, hn::BitCast(di, hn::Sub(set(0.5f - kInexact), distance)));
+    return hn::Sub(
+        hn::BitCast(di, hn::Add(parts.whole, nearest)), hn::BitCast(di, set(kWholeBias)));
+  }
+
+  // Folds the padding into nearest voxels. Sets signs in `doubt` for far ones, and for those that
+  // are mirrored more than once at an end.
+  HWY_INLINE VI fold_nearest(VI voxel, VI* doubt) const {
+    *doubt = hn::Or(*doubt, hn::VecFromMask(di, is_far(voxel)));
+    const VI last = hn::Set(di, static_cast<std::int32_t>(last_));
+    if (pass_.padding == Outside::border) {
+      voxel = hn::Min(hn::Max(voxel, hn::Zero(di)), last);
+    } else if (pass_.padding == Outside::reflection) {
+      if (pass_.align_corners) {
+        voxel = hn::Sub(last, hn::Abs(hn::Sub(last, hn::Abs(voxel))));
+      } else {
+        voxel = hn::Xor(voxel, hn::BroadcastSignBit(voxel));
+        voxel =
+            hn::Min(voxel, hn::Sub(hn::Set(di, static_cast<std::int32_t>(2 * last_ + 1)), voxel));
+      }
+      *doubt = hn::Or(*doubt, voxel);
+    }
+    return voxel;
+  }
+
+  // Of voxel i of the chunk, whose field is w.
+  Place place_in_f64(std::int64_t i, const float (&w)[3]) const {
+    double index = index_without_field(pass_, transform_, chunk_, axis_, i);
+    for (int j = mixes ? 0 : axis_; j < (mixes ? pass_.rank : axis_ + 1); ++j) {
+      index += transform_.s[axis_][j] * static_cast<double>(w[j]);
+    }
+    return warp_internal::place(
+        index, static_cast<double>(last_), pass_.padding, pass_.align_corners);
+  }
+
+  // Places those again for which f32 does not do.
+  HWY_INLINE void correct(std::int64_t i, const V (&w)[3], CellsInF32* cells) const {
+    if (HWY_UNLIKELY(!hn::AllFalse(di, is_far(cells->voxel)))) place_far(i, w, cells);
+  }
+
+ private:
+  static constexpr CellsInF32::D d{};
+  static constexpr hn::RebindToSigned<CellsInF32::D> di{};
+  using M = hn::Mask<CellsInF32::D>;
+
+  static constexpr std::int32_t kLost = 1 << 30;
+
+  // An index: the sum of whole numbers, kWholeBias among them, and the rest, which stays within two
+  // voxels. `changed` has the bits in which sums of whole numbers differ from kWholeBias.
+  struct Parts {
+    V whole, rest;
+    VI changed;
+  };
+  template <bool is_plain> HWY_INLINE Parts split(std::int64_t i, int axis, const V (&w)[3]) const {
+    V whole = set(row_.whole), rest = set(row_.rest);
+    if (!is_plain || axis == 0) {
+      whole = hn::Add(hn::LoadU(d, column_ + i), whole);
+      rest = hn::Add(hn::LoadU(d, rest_of_column_ + i), rest);
+    }
+    VI changed = hn::Zero(di);
+    const auto add = [&](int j) HWY_ATTR {
+      const V factor = set(factor_[j]), of_product = hn::Round(hn::Mul(factor, w[j]));
+      if (!is_plain) rest = hn::MulAdd(set(rest_of_factor_[j]), w[j], rest);
+      rest = hn::Add(rest, hn::MulSub(factor, w[j], of_product));
+      whole = hn::Add(whole, of_product);
+      if (mixes) {
+        const VI bias = hn::BitCast(di, set(kWholeBias));
+        changed = hn::Or(changed, hn::Xor(hn::BitCast(di, whole), bias));
+      }
+    };
+    if constexpr (mixes) {
+      for (int j = 0; j < pass_.rank; ++j) add(j);
+    } else {
+      add(axis);
+    }
+    return {whole, rest, changed};
+  }
+
+  static HWY_INLINE V set(float value) { return hn::Set(d, value); }
+  // True for whole numbers that are not kWholeBias plus 22 bits with a sign.
+  static HWY_INLINE auto is_far(VI voxel) {
+    return hn::Ne(hn::ShiftRight<22>(voxel), hn::BroadcastSignBit(voxel));
+  }
+
+  HWY_NOINLINE void place_far(std::int64_t start, const V (&w)[3], CellsInF32* result) const {
+    constexpr std::size_t kMost = HWY_MAX_BYTES / sizeof(float);
+    alignas(64) float field[3][kMost] = {}, fraction[kMost], slope[kMost];
+    alignas(64) std::int32_t voxel[kMost];
+    for (int j = 0; j < pass_.rank; ++j) hn::Store(w[j], d, field[j]);
+    hn::Store(result->fraction, d, fraction);
+    hn::Store(result->slope, d, slope);
+    hn::Store(result->voxel, di, voxel);
+    for (std::size_t k = 0; k < hn::Lanes(d); ++k) {
+      if (std::abs(voxel[k] / 2) < static_cast<std::int32_t>(kReach)) continue;
+      const Place at = place_in_f64(
+          start + static_cast<std::int64_t>(k), {field[0][k], field[1][k], field[2][k]});
+      const double first = std::floor(at.index);
+      fraction[k] = fraction_above<float>(first, at.index);
+      slope[k] = static_cast<float>(at.slope);
+      voxel[k] = static_cast<std::int32_t>(first);
+    }
+    result->fraction = hn::Load(d, fraction);
+    result->slope = hn::Load(d, slope);
+    result->voxel = hn::Load(di, voxel);
+  }
+
+  // True for the lanes that the padding changes: outside, or at the first voxel, whose slope is 0.
+  HWY_INLINE auto is_folded(const CellsInF32& cells) const {
+    const VI zero = hn::Zero(di);
+    const VI to_last = hn::Sub(hn::Set(di, static_cast<std::int32_t>(last_ - 1)), cells.voxel);
+    return hn::Or(hn::Lt(hn::Or(cells.voxel, to_last), zero),
+        hn::Eq(hn::Or(cells.voxel, hn::BitCast(di, cells.fraction)), zero));
+  }
+
+  // place() for indices in two parts.
+  HWY_NOINLINE void fold(CellsInF32* cells) const {
+    const V zero = set(0), last = set(static_cast<float>(last_));
+    V whole = hn::ConvertTo(d, cells->voxel), rest = cells->fraction;
+    if (pass_.padding == Outside::reflection) {
+      const M changes = hn::RebindMask(d, is_folded(*cells));
+      const V own_whole = whole, own_rest = rest;  // of cells inside: they keep their bits
+      reflect(&whole, &rest, &cells->slope);
+      whole = hn::IfThenElse(changes, whole, own_whole);
+      rest = hn::IfThenElse(changes, rest, own_rest);
+    }
+    const M is_outside = hn::Or(hn::Lt(whole, zero), hn::Ge(whole, last));
+    const M is_first = hn::And(hn::Eq(whole, zero), hn::Eq(rest, zero));
+    cells->slope = hn::IfThenZeroElse(hn::Or(is_outside, is_first), cells->slope);
+    cells->fraction = hn::IfThenZeroElse(is_outside, rest);
+    cells->voxel = hn::ConvertTo(di, hn::Min(hn::Max(whole, zero), last));
+  }
+
+  // The position runs from 0, or from half a voxel before it, there and back between the borders.
+  HWY_INLINE void reflect(V* whole, V* rest, V* slope) const {
+    if (last_ == 0) return;
+    const V zero = set(0), one = set(1), half = set(0.5f);
+    const V span = set(static_cast<float>(pass_.align_corners ? last_ : last_ + 1));
+    const auto carry = [&]() HWY_ATTR {
+      const V floor = hn::Floor(*rest);
+      *whole = hn::Add(*whole, floor);
+      *rest = hn::Sub(*rest, floor);
+    };
+    const auto mirror_at = [&](V end, M where) HWY_ATTR {  // end - (whole + rest)
+      *whole = hn::IfThenElse(where, hn::Sub(end, *whole), *whole);
+      *rest = hn::IfThenElse(where, hn::Neg(*rest), *rest);
+      carry();
+    };
+    if (!pass_.align_corners) {
+      *rest = hn::Add(*rest, half);
+      carry();
+    }
+    const M is_negative = hn::Lt(*whole, zero);
+    mirror_at(zero, is_negative);
+    const V flips = hn::Floor(hn::Div(*whole, span));
+    *whole = hn::NegMulAdd(flips, span, *whole);
+    const M is_odd = hn::Ne(hn::Sub(flips, hn::Mul(set(2), hn::Floor(hn::Mul(flips, half)))), zero);
+    mirror_at(span, is_odd);
+    *slope = hn::IfThenElse(hn::Xor(is_negative, is_odd), hn::Neg(one), one);
+    if (!pass_.align_corners) {
+      *rest = hn::Sub(*rest, half);
+      carry();
+    }
+  }
+
+  const Pass& pass_;
+  const Transform& transform_;
+  const Chunk& chunk_;
+  int axis_;
+  std::int64_t last_;
+  const float *column_, *rest_of_column_;
+  WholeAndRest row_;
+  float factor_[3] = {}, rest_of_factor_[3] = {};  // of these components that an index takes
+};
+
+template <bool is_padded, bool mixes>
+void place_cells_in_f32(
+    const Plan& plan, const Chunk& chunk, const float (&field)[3][kChunk], Cells<float>* cells) {
+  const CellsInF32::D d;
+  const hn::RebindToSigned<CellsInF32::D> di;
+  for (int axis = 0; axis < plan.pass.rank; ++axis) {
+    const RowOfCells<is_padded, mixes> row(plan, chunk, axis);
+    for (std::int64_t i = 0; i < chunk.count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
+      const hn::Vec<CellsInF32::D> w[3] = {
+          hn::Load(d, field[0] + i), hn::Load(d, field[1] + i), hn::Load(d, field[2] + i)};
+      CellsInF32 placed = row.template place<false>(i, axis, w);
+      row.correct(i, w, &placed);
+      hn::Store(placed.fraction, d, cells->fraction[axis] + i);
+      if constexpr (is_padded) hn::Store(placed.slope, d, cells->slope[axis] + i);
+      hn::Store(placed.voxel, di, cells->voxel[axis] + i);
+    }
+  }
+}
+#endif
+
+}  // namespace similis::warp_internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
