@@ -182,8 +182,8 @@ struct RegisterSimilarity {
   double lncc = 0;  ///< mean squared local correlation in windows of 5 voxels
 };
 /// Measures how alike two images on one grid are. fixed, other: [1,C,…], any dtype, on one device.
-/// Voxels where either is not finite are left out, also of LNCC's windows; where none is left, numbers
-/// are NaN.
+/// Voxels where either is not finite are left out, also of LNCC's windows; where none is left,
+/// numbers are NaN.
 SIMILIS_API RegisterSimilarity register_similarity(
     const TensorView& fixed, const TensorView& other, const Execution& exec = {});
 
