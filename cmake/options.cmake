@@ -50,8 +50,7 @@ if(SIMILIS_SANITIZE)
     -fno-sanitize-recover=all -fno-omit-frame-pointer
     $<$<CXX_COMPILER_ID:Clang>:-finline-functions;-Wno-pass-failed>
     $<$<CXX_COMPILER_ID:GNU>:-Wno-error>)
-  # gold links in half the time; it is in binutils, where the other linker comes from.
-  target_link_options(similis_flags INTERFACE -fsanitize=${SIMILIS_SANITIZE} -fuse-ld=gold)
+  target_link_options(similis_flags INTERFACE -fsanitize=${SIMILIS_SANITIZE})
 endif()
 # What fuzz targets call tells the fuzzer which of its parts an input reached: parsers, not kernels.
 set(similis_fuzzed "")
