@@ -23,7 +23,6 @@ from ...volumes import register_inputs as inputs
 from ..agreement import Agreement
 from ..gathering import gathered, sum_of_ranks
 from ..rows import rows_of
-from ..slabs import Slabs
 from .images import Image, rows_first, shrunk
 
 LINEAR = ("translation", "rigid", "similarity", "affine")
