@@ -24,7 +24,7 @@
 #include "src/warp/cpu/matrix_gradients.h"
 #include "src/warp/cpu/nearest-inl.h"
 #include "src/warp/cpu/scatter.h"
-#include "src/warp/cpu/voxels.h"
+#include "src/warp/cpu/voxels-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {

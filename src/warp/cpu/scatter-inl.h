@@ -18,7 +18,7 @@
 #include "src/warp/cpu/compose-inl.h"
 #include "src/warp/cpu/ready_cells-inl.h"
 #include "src/warp/cpu/slab-inl.h"
-#include "src/warp/cpu/voxels.h"
+#include "src/warp/cpu/voxels-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {

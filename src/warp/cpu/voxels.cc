@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "src/warp/cpu/voxels.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "src/warp/cpu/voxels.cc"
+#include "hwy/foreach_target.h"  // before highway.h
+#include "hwy/highway.h"
 
 #include <type_traits>
 
 #include "src/core/tensor/dispatch.h"
+#include "src/warp/cpu/voxels-inl.h"
 #include "src/warp/vote.h"
 
-namespace similis::warp_internal {
+HWY_BEFORE_NAMESPACE();
+namespace similis::warp_internal::HWY_NAMESPACE {
 namespace {
 
 // Calls function(the first voxel of the chunk's image in channel c) if its dtype goes with T.
 template <class T, class Function>
 void visit_plane(
     const TensorView& image, const Chunk& chunk, std::int64_t c, const Function& function) {
-  visit_dtype(image.dtype, [&]<class E>(std::type_identity<E>) {
+  visit_dtype(image.dtype, [&]<class E>(std::type_identity<E>) HWY_ATTR {
     if constexpr (std::is_same_v<E, double> == std::is_same_v<T, double>) {
       function(static_cast<const E*>(image.data()) + chunk.image * image.strides[0] +
                c * image.strides[1]);
@@ -25,7 +30,7 @@ template <class T, class E, int count>
 void sample_range(const Pass& pass, const Chunk& chunk, const E* plane, std::int64_t first,
     std::int64_t end, Samples<T>* out) {
   const Extents& s = pass.image.strides;
-  const auto voxel = [&](int x, int y, int z) {
+  const auto voxel = [&](int x, int y, int z) HWY_ATTR {
     return static_cast<T>(load(plane[x * s[4] + y * s[3] + z * s[2]]));
   };
   for (std::int64_t i = first; i < end; ++i) {
@@ -81,7 +86,7 @@ template void add_voxels(const Plan&, const TensorView&, std::int64_t, std::int6
 template <class T>
 void sample_voxels(const Pass& pass, const Chunk& chunk, std::int64_t c, std::int64_t first,
     std::int64_t end, Samples<T>* out) {
-  visit_plane<T>(pass.image, chunk, c, [&]<class E>(const E* plane) {
+  visit_plane<T>(pass.image, chunk, c, [&]<class E>(const E* plane) HWY_ATTR {
     if constexpr (!std::is_integral_v<E>) {
       pass.mode == Interpolation::cubic
           ? sample_range<T, E, 4>(pass, chunk, plane, first, end, out)
@@ -98,8 +103,8 @@ template <class T>
 void sample_labels(
     const Pass& pass, const Chunk& chunk, std::int64_t c, Samples<T>* out, double* label) {
   const Extents& s = pass.image.strides;
-  visit_plane<T>(pass.image, chunk, c, [&]<class E>(const E* plane) {
-    const auto voxel = [&](int x, int y, int z) {
+  visit_plane<T>(pass.image, chunk, c, [&]<class E>(const E* plane) HWY_ATTR {
+    const auto voxel = [&](int x, int y, int z) HWY_ATTR {
       return static_cast<double>(load(plane[x * s[4] + y * s[3] + z * s[2]]));
     };
     for (std::int64_t i = 0; i < chunk.count; ++i) {
@@ -117,10 +122,11 @@ template void sample_labels(const Pass&, const Chunk&, std::int64_t, Samples<dou
 
 void store_labels(const double* label, std::int64_t count, const TensorView& output,
     std::int64_t start, std::int64_t stride) {
-  visit_dtype(output.dtype, [&]<class E>(std::type_identity<E>) {
+  visit_dtype(output.dtype, [&]<class E>(std::type_identity<E>) HWY_ATTR {
     E* out = static_cast<E*>(output.data()) + start;
     for (std::int64_t i = 0; i < count; ++i) store(label[i], out + i * stride);
   });
 }
 
-}  // namespace similis::warp_internal
+}  // namespace similis::warp_internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
