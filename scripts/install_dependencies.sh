@@ -24,7 +24,7 @@ packages_of() {
       zsh fish valgrind $browser" ;;
     docs) echo "python3-venv doxygen" ;;
     demo) echo "libjpeg-turbo-progs webp libavif-bin" ;;
-    fuzz) echo "clang-14 libclang-rt-14-dev llvm-14" ;;
+    fuzz) echo "clang-14 libclang-rt-14-dev llvm-14 lld" ;;
     gpu-builds) echo "hipcc" ;;
     gpu-on-cpu) echo "libboost-context-dev" ;;
     bench) echo "python3-venv libbenchmark-dev" ;;
