@@ -35,13 +35,12 @@ template <class T> __device__ __forceinline__ T of_next_lane(T value) {
 #endif
 }
 
-// Writes counts, or the square roots of numbers given as bits.
-__global__ void results_kernel(const unsigned long long* found, std::int64_t count, bool is_square,
-    void* data, DType dtype, std::int64_t stride) {
+// Writes numbers, or their square roots.
+__global__ void results_kernel(const double* found, std::int64_t count, bool is_square, void* data,
+    DType dtype, std::int64_t stride) {
   const std::int64_t n = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (n >= count) return;
-  const double result = is_square ? sqrt(bits_as<double>(found[n])) : static_cast<double>(found[n]);
-  gpu::store_element(data, dtype, n * stride, result);
+  gpu::store_element(data, dtype, n * stride, is_square ? sqrt(found[n]) : found[n]);
 }
 
 // A block takes tiles of kTileX by kTileY columns of `depth` voxels of a field; a warp takes
@@ -127,7 +126,7 @@ template <class T> struct JacobianView {
   void* determinant;
   DType dtype;
   std::int64_t strides[4];
-  unsigned long long* folds;  // [N]
+  double* folds;  // [N]; sums of whole numbers are exact in any order
 };
 
 template <class T, int rank> struct Vector { T of[rank]; };
@@ -226,7 +225,7 @@ __global__ __launch_bounds__(kThreads) void jacobian_kernel(
   if (folds != 0) atomicAdd(&folded, folds);
   __syncthreads();
   if (threadIdx.x == 0 && folded != 0) {
-    atomicAdd(p.folds + column.n, static_cast<unsigned long long>(folded));
+    atomicAdd(p.folds + column.n, static_cast<double>(folded));
   }
 }
 
@@ -255,7 +254,7 @@ void launch_inverse(const InversePass& pass, const InverseView& view, const Exec
 constexpr int kDepth = 8;  // of columns, which load a voxel before them and one behind
 
 template <class T>
-void launch_jacobian(const JacobianPass& pass, unsigned long long* folds, const Execution& exec) {
+void launch_jacobian(const JacobianPass& pass, double* folds, const Execution& exec) {
   const Tiles tiles(pass.determinant.shape, kDepth);
   JacobianView<T> p{};
   TensorView u = pass.u;
@@ -289,20 +288,30 @@ void invert_cuda(const InversePass& pass, const Execution& exec) {
                              : launch_inverse<float>(pass, view, exec);
   if (largest == nullptr) return;
   gpu::launch("invert", exec.queue.handle, blocks_for_items(count), kThreads, 0, results_kernel,
-      static_cast<const unsigned long long*>(largest), count, true, pass.residual.data(),
+      static_cast<const double*>(memory.get()), count, true, pass.residual.data(),
       pass.residual.dtype, pass.residual.strides[0]);
 }
 
 void jacobian_cuda(const JacobianPass& pass, const Execution& exec) {
   const gpu::Current current(pass.u.device);
   const std::int64_t count = pass.u.shape[0];
-  const auto memory = cleared(count * 8, pass.u.device, "jacobian_determinant", exec);
-  auto* folds = static_cast<unsigned long long*>(memory.get());
+  // Blocks add to the result itself where it has their type: that saves a launch.
+  const bool is_own = pass.folds.dtype == DType::f64 && (count == 1 || pass.folds.strides[0] == 1);
+  std::shared_ptr<void> memory;
+  auto* folds = static_cast<double*>(pass.folds.data());
+  if (is_own) {
+    gpu::clear(
+        "jacobian_determinant", exec.queue.handle, folds, static_cast<std::size_t>(count) * 8);
+  } else {
+    memory = cleared(count * 8, pass.u.device, "jacobian_determinant", exec);
+    folds = static_cast<double*>(memory.get());
+  }
   pass.u.dtype == DType::f64 ? launch_jacobian<double>(pass, folds, exec)
                              : launch_jacobian<float>(pass, folds, exec);
+  if (is_own) return;
   gpu::launch("jacobian_determinant", exec.queue.handle, blocks_for_items(count), kThreads, 0,
-      results_kernel, static_cast<const unsigned long long*>(folds), count, false,
-      pass.folds.data(), pass.folds.dtype, pass.folds.strides[0]);
+      results_kernel, static_cast<const double*>(folds), count, false, pass.folds.data(),
+      pass.folds.dtype, pass.folds.strides[0]);
 }
 
 }  // namespace similis::fields_internal
