@@ -275,8 +275,11 @@ void launch_field_gradient(
   const FastLayout layout = layout_of(pass);
   const bool is_padded = pass.padding != Outside::zeros;
   if (!shares_voxels(pass, p)) {
+    const bool is_one_batch = layout == FastLayout::volume && p.channels >= kLeastGroup &&
+                              !is_padded && !with_sums && !is_part;
     const FastKernel kernel =
-        fast_gradients(layout, is_half(pass.image), is_padded, with_sums, is_part);
+        is_one_batch ? fast_gradients_one_batch(is_half(pass.image))
+                     : fast_gradients(layout, is_half(pass.image), is_padded, with_sums, is_part);
     return launch(pass, pass.batch, p, kernel, false, exec);
   }
   const FastKernel kernel = fast_gradients_channels(layout, is_half(pass.image), is_padded);
@@ -353,7 +356,7 @@ void run_fast_values(const Pass& pass, const Transform* transforms, const Execut
   const FastKernel kernel =
       pass.mode == Interpolation::nearest
           ? fast_nearest(layout, is_half(pass.image))
-          : fast_values(layout, is_half(pass.image),
+          : fast_values(layout, is_half(pass.image), pass.padding != Outside::zeros,
                 p.keeps || !pass.elsewhere.empty() || has_many_elsewhere(pass));
   launch(pass, pass.batch, p, kernel, layout != FastLayout::vectors, exec);
 }

@@ -26,14 +26,17 @@ __device__ inline int row_x() { return static_cast<int>(blockIdx.x) * kTileX; }
 struct Volume {
   static constexpr int rank = 3, step = 1;
   static constexpr bool is_half = false, may_pad = true, is_part = false, skips_zero = false;
+  static constexpr bool folds = false, is_one_batch = false;
 };
 struct Vectors {
   static constexpr int rank = 3, step = 3;
   static constexpr bool is_half = false, may_pad = false, is_part = false, skips_zero = false;
+  static constexpr bool folds = false, is_one_batch = false;
 };
 struct Picture {
   static constexpr int rank = 2, step = 1;
   static constexpr bool is_half = false, may_pad = true, is_part = false, skips_zero = false;
+  static constexpr bool folds = false, is_one_batch = false;
 };
 template <class L> struct Half : L { static constexpr bool is_half = true; };
 /// Of an image that has rows of a longer axis, and of results that are added to: what such calls
@@ -42,6 +45,10 @@ template <class L> struct Part : L { static constexpr bool is_part = true; };
 template <class L> struct Unpadded : L { static constexpr bool may_pad = false; };
 /// Of padded images: an index of exactly 0 has no slope, so that its cell is one at the border.
 template <class L> struct Padded : L { static constexpr bool skips_zero = true; };
+/// Cells that are not inside get the padding where they are found, not at the border.
+template <class L> struct Folding : L { static constexpr bool folds = true; };
+/// Threads take kBatch voxels: nothing of the next ones stays in registers while channels pass.
+template <class L> struct OneBatch : L { static constexpr bool is_one_batch = true; };
 
 /// A thread's column of voxels: along z, or along y in 2D.
 template <class L> struct FastColumn {
@@ -179,17 +186,106 @@ __device__ __forceinline__ bool find_cell(const FastPass& p, const FastColumn<L>
   return is_inside;
 }
 
+/// Slopes of folded indices by the indices, a bit for each axis of each voxel. Others are 1.
+template <class L> struct Slopes {
+  unsigned zero = 0, negative = 0;
+
+  __device__ __forceinline__ void set(int voxel, int axis, int slope) {
+    const unsigned bit = 1u << (voxel * L::rank + axis);
+    if (slope == 0) zero |= bit;
+    if (slope < 0) negative |= bit;
+  }
+  __device__ __forceinline__ float of(int voxel, int axis) const {
+    const unsigned bit = 1u << (voxel * L::rank + axis);
+    return zero & bit ? 0.0f : negative & bit ? -1.0f : 1.0f;
+  }
+  __device__ __forceinline__ bool any() const { return (zero | negative) != 0; }
+};
+
+/// The slope of folded indices is 1, 0 or -1.
+struct FoldedAxis {
+  int voxel;
+  float fraction;
+  int slope;
+  bool is_known;  // the rest holds
+};
+
+/// Folds the padding into a voxel and the fraction above it. Not known are cells that are mirrored
+/// twice, far ones, and those whose slope depends on digits of the index that the fraction lacks.
+__device__ __forceinline__ FoldedAxis fold(
+    int voxel, float fraction, int last, Outside padding, bool align_corners) {
+  constexpr int kFar = kMostFastVoxels;  // split() counts no farther
+  const bool is_low = voxel < 0, is_whole = fraction == 0;
+  FoldedAxis to{voxel, fraction, 1, true};
+  if (static_cast<unsigned>(voxel) < static_cast<unsigned>(last)) {
+    to.is_known = voxel != 0 || !is_whole;
+    return to;
+  }
+  if (voxel < -kFar || voxel >= kFar) {
+    to.is_known = false;
+    return to;
+  }
+  bool is_at_end = true;
+  if (padding == Outside::reflection) {
+    to.voxel = (is_low ? -1 : 2 * last - 1) - voxel;
+    if (!align_corners) to.voxel += is_low ? -1 : 1;
+    to.fraction = 1 - fraction;
+    to.slope = -1;
+    is_at_end = !align_corners && voxel == (is_low ? -1 : last);
+    to.is_known =
+        is_at_end || (!is_whole && static_cast<unsigned>(to.voxel) < static_cast<unsigned>(last));
+  }
+  if (is_at_end) {
+    to.voxel = is_low ? 0 : last - 1;
+    to.fraction = is_low ? 0 : 1;
+    to.slope = 0;
+  }
+  return to;
+}
+
+/// Returns a cell's voxel along an axis, which counts from the first row, on the whole axis.
+template <class L> __device__ __forceinline__ int first_voxel(const FastPass& p, int axis) {
+  return counter_of<L>(p, axis) - kCounterWord;
+}
+template <class L> __device__ __forceinline__ int last_voxel(const FastPass& p, int axis) {
+  return axis == L::rank - 1 ? p.rows.whole_last : p.last[axis];
+}
+
+/// Folds the padding into the cell of voxel `d`. Returns whether the cell is known and inside; else
+/// the voxel is one at the border.
+template <class L>
+__device__ __forceinline__ bool fold_cell(
+    const FastPass& p, int d, FastCell<L>* cell, Slopes<L>* slopes) {
+  if (p.padding == Outside::zeros) return false;
+  bool is_inside = true;
+#pragma unroll
+  for (int a = 0; a < L::rank; ++a) {
+    const int first = first_voxel<L>(p, a);
+    const FoldedAxis to = fold(
+        cell->voxel[a] + first, cell->fraction[a], last_voxel<L>(p, a), p.padding, p.align_corners);
+    cell->voxel[a] = to.voxel - first;
+    cell->fraction[a] = to.fraction;
+    slopes->set(d, a, to.slope);
+    is_inside &=
+        to.is_known && static_cast<unsigned>(cell->voxel[a]) < static_cast<unsigned>(p.last[a]);
+  }
+  return is_inside;
+}
+
 /// Finds the cells of voxels from z on. Returns which voxels have one, a bit each.
 template <class L, int count>
 __device__ __forceinline__ unsigned find_cells(const FastPass& p, const FastColumn<L>& column,
-    int z, const float* u, FastCell<L> (&cells)[count]) {
+    int z, const float* u, FastCell<L> (&cells)[count], Slopes<L>* slopes) {
   float loaded[count][L::rank];
   load_field<L>(p, column, z, u, loaded);
   const double gz = column.position(p, z);
   unsigned inside = 0;
 #pragma unroll
   for (int d = 0; d < count; ++d) {
-    const bool is_inside = find_cell<L>(p, column, gz + d, loaded[d], &cells[d]);
+    bool is_inside = find_cell<L>(p, column, gz + d, loaded[d], &cells[d]);
+    if constexpr (L::folds) {
+      if (!is_inside) is_inside = fold_cell<L>(p, d, &cells[d], slopes);
+    }
     cells[d].offset = is_inside ? cells[d].place(p.image_strides) : 0;
     inside |= is_inside ? 1u << d : 0;
   }
@@ -230,14 +326,14 @@ template <class L> __device__ __forceinline__ bool is_left_out(const FastPass& p
   return gpu::first_lane(has_note) == gpu::kSubgroup;
 }
 
-/// Calls body(z, cells, inside) for the column's voxels, kBatch at a time. Returns those at the
-/// border, a bit each.
+/// Calls body(z, cells, inside, slopes) for the column's voxels, kBatch at a time. Returns those at
+/// the border, a bit each.
 template <class L, class Body>
 __device__ __forceinline__ unsigned for_each_batch(
     const FastPass& p, const FastColumn<L>& column, const Body& body) {
   const float* u = opaque(field_at<L>(p, column, column.z));
   unsigned at_border = 0;
-  for (int z = column.z; z < column.end; z += kBatch) {
+  for (int z = column.z; z < column.end; z = L::is_one_batch ? column.end : z + kBatch) {
     if constexpr (L::is_part) {
       if (is_left_out(p, z)) {
         u += kBatch * static_cast<std::int64_t>(p.field_strides.z);
@@ -245,7 +341,8 @@ __device__ __forceinline__ unsigned for_each_batch(
       }
     }
     FastCell<L> cells[kBatch];
-    const unsigned inside = find_cells<L>(p, column, z, u, cells);
+    Slopes<L> slopes;
+    const unsigned inside = find_cells<L>(p, column, z, u, cells, &slopes);
     u += kBatch * static_cast<std::int64_t>(p.field_strides.z);
     unsigned left = column.mine(z, kBatch) & ~inside;
     if constexpr (L::is_part) {
@@ -256,7 +353,7 @@ __device__ __forceinline__ unsigned for_each_batch(
       }
     }
     at_border |= left << (z - column.z);
-    body(z, cells, inside);
+    body(z, cells, inside, slopes);
   }
   return at_border;
 }

@@ -98,12 +98,14 @@ struct FastKernel {
 enum class FastLayout : std::uint8_t { volume, vectors, picture };
 
 /// is_part: of a call that takes what Part in fast_path.cuh serves.
-FastKernel fast_values(FastLayout layout, bool is_half, bool is_part);
+FastKernel fast_values(FastLayout layout, bool is_half, bool is_padded, bool is_part);
 /// Values of the nearest voxels, for layouts but vectors.
 FastKernel fast_nearest(FastLayout layout, bool is_half);
 /// To the field and the matrices.
 FastKernel fast_gradients(
     FastLayout layout, bool is_half, bool is_padded, bool with_sums, bool is_part = false);
+/// To the field, for volumes of several channels with zeros outside.
+FastKernel fast_gradients_one_batch(bool is_half);
 /// To the field of few voxels with many channels, for layouts but vectors: blocks take a row of
 /// columns, and their warps take channels.
 FastKernel fast_gradients_channels(FastLayout layout, bool is_half, bool is_padded);

@@ -29,13 +29,18 @@ template <class L> struct BorderCell : FastCell<L> {
   float slope[L::rank];  // derivative of the folded index by the index
 };
 
-/// An index with the padding folded in, its cell inside the image, and its slope.
+/// An index with the padding folded in, its cell inside the image, and its slope. Where fold()
+/// knows them these are its bits, so that a voxel has the same ones wherever it is computed.
 struct FoldedIndex {
   int voxel;  // kNoVoxel: far outside
   float fraction, slope;
 };
 __device__ SIMILIS_NOINLINE inline FoldedIndex folded_index(
     double index, int last, Outside padding, bool align_corners) {
+  float above;
+  const int below = split(index, &above);
+  const FoldedAxis known = fold(below, above, last, padding, align_corners);
+  if (known.is_known) return {known.voxel, known.fraction, static_cast<float>(known.slope)};
   const Place folded = place(index, last, padding, align_corners);
   if (folded.index < 0) return {kNoVoxel, 0, 0};
   const int voxel = min(static_cast<int>(folded.index), last - 1);
@@ -88,14 +93,14 @@ __device__ __forceinline__ BorderCell<L> border_cell(
       cell.voxel[a] = split(index, &cell.fraction[a], counter_of<L>(p, a));
       continue;
     }
-    const int last = a == L::rank - 1 ? p.rows.whole_last : p.last[a];
+    const int last = last_voxel<L>(p, a);
     const FoldedIndex folded = folded_index(index, last, p.padding, p.align_corners);
     is_near &= folded.voxel != kNoVoxel;
     if (L::is_part && a == L::rank - 1) {
       const double place = folded.voxel + static_cast<double>(folded.fraction);
       is_reached = folded.voxel == kNoVoxel || !(place < p.reached_first || place >= p.reached_end);
     }
-    cell.voxel[a] = folded.voxel - (counter_of<L>(p, a) - kCounterWord);
+    cell.voxel[a] = folded.voxel - first_voxel<L>(p, a);
     cell.fraction[a] = folded.fraction;
     cell.slope[a] = folded.slope;
   }

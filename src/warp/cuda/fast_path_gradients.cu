@@ -124,11 +124,37 @@ __device__ __forceinline__ void store_vectors(const FastPass& p, const FastColum
   store_each<L>(p, column, z, sum, mine);
 }
 
+// Voxels whose loads are in flight together.
+template <class L> constexpr int kTogether = L::is_one_batch ? 2 : 1;
+
+// Adds the gradients of some voxels in the channels that lie side by side.
+template <class L, class E>
+__device__ __forceinline__ void add_gradients(const FastPass& p, const FastCell<L>* cells,
+    const Lines<L, E>& lines, const E* upstream, unsigned mine, float (*sum)[L::rank]) {
+  Corners<L> corners[kTogether<L>][L::step];
+  float g[kTogether<L>][L::step];
+#pragma unroll
+  for (int d = 0; d < kTogether<L>; ++d, upstream += p.upstream_strides.z) {
+#pragma unroll
+    for (int k = 0; k < L::step; ++k) {
+      g[d][k] = mine >> d & 1u ? load_float(upstream + k * p.upstream_component) : 0.0f;
+      corners[d][k] = load_corners<L, E>(lines, cells[d].offset + k);
+    }
+  }
+#pragma unroll
+  for (int d = 0; d < kTogether<L>; ++d) {
+#pragma unroll
+    for (int k = 0; k < L::step; ++k) {
+      add_slopes<L>(cells[d].fraction, corners[d][k], g[d][k], sum[d]);
+    }
+  }
+}
+
 // Takes one channel at a time, or three side by side.
 template <class L, class E, bool with_sums, class Staged>
 __device__ __forceinline__ void store_gradients(const FastPass& p, const FastColumn<L>& column,
-    int z, const FastCell<L> (&cells)[kBatch], unsigned inside, Staged& staged,
-    ColumnSums<L>* sums) {
+    int z, const FastCell<L> (&cells)[kBatch], unsigned inside, const Slopes<L>& slopes,
+    Staged& staged, ColumnSums<L>* sums) {
   const unsigned mine = column.mine(z, kBatch);
   if constexpr (L::is_part) {
     if (p.keeps && gpu::first_lane((mine & inside) != 0) == gpu::kSubgroup) return;
@@ -140,24 +166,14 @@ __device__ __forceinline__ void store_gradients(const FastPass& p, const FastCol
     const E* upstream = static_cast<const E*>(p.upstream) + upstream_at + c * p.upstream_channel;
     const Lines<L, E> lines(image_of<E>(p, column.n, c), p.image_strides);
 #pragma unroll
-    for (int d = 0; d < kBatch; ++d, upstream += p.upstream_strides.z) {
-      Corners<L> corners[L::step];
-      float g[L::step];
-#pragma unroll
-      for (int k = 0; k < L::step; ++k) {
-        g[k] = mine >> d & 1u ? load_float(upstream + k * p.upstream_component) : 0.0f;
-        corners[k] = load_corners<L, E>(lines, cells[d].offset + k);
-      }
-#pragma unroll
-      for (int k = 0; k < L::step; ++k) {
-        add_slopes<L>(cells[d].fraction, corners[k], g[k], sum[d]);
-      }
+    for (int d = 0; d < kBatch; d += kTogether<L>) {
+      add_gradients<L, E>(p, cells + d, lines, upstream, mine >> d, sum + d);
+      upstream += kTogether<L> * static_cast<std::int64_t>(p.upstream_strides.z);
     }
   }
+  apply_slopes<L>(slopes, inside, sum);
 #pragma unroll
   for (int d = 0; d < kBatch; ++d) {
-#pragma unroll
-    for (int a = 0; a < L::rank; ++a) sum[d][a] = inside >> d & 1u ? sum[d][a] : 0.0f;
     if (with_sums && (inside & mine) >> d & 1u) sums->add(z - column.z + d, sum[d]);
   }
   if (with_sums && p.field_gradient == nullptr) return;
@@ -246,9 +262,10 @@ __global__ __launch_bounds__(kThreads, 4) void fast_gradients_kernel(
   if constexpr (L::step == 1 && !L::is_part) clear_sums<L>(p, column, 0, p.channels);
   ColumnSums<L> sums;
   with_element_type<L>(p, [&]<class E>(E) {
-    const unsigned at_border = for_each_batch<L>(
-        p, column, [&](int z, const FastCell<L>(&cells)[kBatch], unsigned inside) {
-          store_gradients<L, E, with_sums>(p, column, z, cells, inside, staged[warp()], &sums);
+    const unsigned at_border = for_each_batch<L>(p, column,
+        [&](int z, const FastCell<L>(&cells)[kBatch], unsigned inside, const Slopes<L>& slopes) {
+          store_gradients<L, E, with_sums>(
+              p, column, z, cells, inside, slopes, staged[warp()], &sums);
         });
     store_at_border<L, E, with_sums>(p, column, at_border, &sums);
   });
@@ -256,8 +273,9 @@ __global__ __launch_bounds__(kThreads, 4) void fast_gradients_kernel(
 }
 
 template <class L> FastKernel kernel_of(bool with_sums, bool is_part) {
+  using Whole = std::conditional_t<L::may_pad && !L::is_half, Folding<L>, L>;
   const auto plain =
-      is_part ? fast_gradients_kernel<Part<L>, false> : fast_gradients_kernel<L, false>;
+      is_part ? fast_gradients_kernel<Part<L>, false> : fast_gradients_kernel<Whole, false>;
   return {with_sums ? fast_gradients_kernel<L, true> : plain, 8, 0};
 }
 template <class L> FastKernel kernel_of(bool is_padded, bool with_sums, bool is_part) {
@@ -266,6 +284,12 @@ template <class L> FastKernel kernel_of(bool is_padded, bool with_sums, bool is_
 }
 
 }  // namespace
+
+FastKernel fast_gradients_one_batch(bool is_half) {
+  return {is_half ? fast_gradients_kernel<OneBatch<Unpadded<Half<Volume>>>, false>
+                  : fast_gradients_kernel<OneBatch<Unpadded<Volume>>, false>,
+      kBatch, 0};
+}
 
 FastKernel fast_gradients(
     FastLayout layout, bool is_half, bool is_padded, bool with_sums, bool is_part) {

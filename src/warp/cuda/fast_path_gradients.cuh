@@ -31,6 +31,24 @@ template <class E> __device__ __forceinline__ const E* image_of(const FastPass& 
   return static_cast<const E*>(p.image) + n * p.image_strides.image + c * p.image_channel;
 }
 
+// Makes gradients to folded indices gradients to indices; a voxel that is not inside has none.
+template <class L>
+__device__ __forceinline__ void apply_slopes(
+    const Slopes<L>& slopes, unsigned inside, float (&sum)[kBatch][L::rank]) {
+  if (L::folds && slopes.any()) {
+#pragma unroll
+    for (int d = 0; d < kBatch; ++d) {
+#pragma unroll
+      for (int a = 0; a < L::rank; ++a) sum[d][a] *= slopes.of(d, a);
+    }
+  }
+#pragma unroll
+  for (int d = 0; d < kBatch; ++d) {
+#pragma unroll
+    for (int a = 0; a < L::rank; ++a) sum[d][a] = inside >> d & 1u ? sum[d][a] : 0.0f;
+  }
+}
+
 // Clears the gradient to the image, which the next kernel adds to: a thread takes the voxels that
 // it has in the output. That costs no time beside its loads.
 template <class L>

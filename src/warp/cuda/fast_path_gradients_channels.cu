@@ -19,7 +19,8 @@ __device__ __forceinline__ void stage_sums(const FastPass& p, const FastColumn<L
   };
   FastCell<L> cells[kBatch];
   const float* u = opaque(field_at<L>(p, of_lane, of_lane.z));
-  const unsigned inside = find_cells<L>(p, of_lane, of_lane.z, u, cells);
+  Slopes<L> slopes;
+  const unsigned inside = find_cells<L>(p, of_lane, of_lane.z, u, cells, &slopes);
   const unsigned mine = of_lane.mine(of_lane.z, kBatch);
   const std::int64_t upstream_at = opaque(of_lane.offset(p.upstream_strides, of_lane.z));
   float sum[kBatch][L::rank] = {};
@@ -32,12 +33,9 @@ __device__ __forceinline__ void stage_sums(const FastPass& p, const FastColumn<L
       add_slopes<L>(cells[d].fraction, load_corners<L, E>(lines, cells[d].offset), g, sum[d]);
     }
   }
+  apply_slopes<L>(slopes, inside, sum);
 #pragma unroll
-  for (int d = 0; d < kBatch; ++d) {
-#pragma unroll
-    for (int a = 0; a < L::rank; ++a) sum[d][a] = inside >> d & 1u ? sum[d][a] : 0.0f;
-    put(row_x() + lane(), d, sum[d]);
-  }
+  for (int d = 0; d < kBatch; ++d) put(row_x() + lane(), d, sum[d]);
   for_each_at_border<L>(p, of_lane, mine & ~inside,
       [&](const FastColumn<L>& column, int z, const BorderCell<L>& cell) {
         const E* upstream =

@@ -104,11 +104,11 @@ FastKernel fast_scatter(FastLayout layout, bool is_half, bool is_padded) {
   switch (layout) {
     case FastLayout::volume:
       if (is_half) return kernel_of<Half<Volume>>();
-      return is_padded ? kernel_of<Volume>() : kernel_of<Unpadded<Volume>>();
+      return is_padded ? kernel_of<Folding<Volume>>() : kernel_of<Unpadded<Volume>>();
     case FastLayout::vectors: return kernel_of<Vectors>();
     case FastLayout::picture: break;
   }
-  return is_half ? kernel_of<Half<Picture>>() : kernel_of<Picture>();
+  return is_half ? kernel_of<Half<Picture>>() : kernel_of<Folding<Picture>>();
 }
 
 }  // namespace similis::warp_internal

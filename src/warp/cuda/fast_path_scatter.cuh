@@ -22,6 +22,16 @@ template <class L> struct Box {
   int line, plane;  // number of words from one line, and plane, to the next
   int words;        // number of all
   bool is_kept;     // the box exists and fits shared memory
+
+  __device__ __forceinline__ bool has(const FastCell<L>& cell) const {
+    bool is_in = true;
+#pragma unroll
+    for (int a = 0; a < L::rank; ++a) {
+      is_in &=
+          static_cast<unsigned>(cell.voxel[a] - first[a]) < static_cast<unsigned>(extent[a] - 1);
+    }
+    return is_in;
+  }
 };
 
 // The unit of the box's words. Let 2^e be above all |g| that are added and m the largest number of
@@ -119,6 +129,20 @@ __device__ __forceinline__ void agree_on_largest(
   atomicMin(agreed, -most);
 }
 
+// Widens a range of cells by those that the padding moves to the image's ends.
+template <class L>
+__device__ __forceinline__ void fold_range(const FastPass& p, int axis, int* low, int* high) {
+  constexpr int kFar = kMostFastVoxels;
+  if (p.padding == Outside::zeros || *low < -kFar || *high > kFar) return;
+  const int first = -first_voxel<L>(p, axis), end = first + last_voxel<L>(p, axis);
+  int least = min(*low, end - 1), most = max(*high, first);
+  if (p.padding == Outside::reflection) {
+    if (*low < first) most = max(most, 2 * first - *low);
+    if (*high >= end) least = min(least, 2 * end - *high - 2);
+  }
+  *low = least, *high = most;
+}
+
 template <class L>
 __device__ __forceinline__ Box<L> make_box(const FastPass& p, const Agreed& agreed) {
   constexpr int step = L::step;
@@ -126,8 +150,10 @@ __device__ __forceinline__ Box<L> make_box(const FastPass& p, const Agreed& agre
   box.is_kept = true;
 #pragma unroll
   for (int a = 0; a < L::rank; ++a) {
-    box.first[a] = max(agreed.low[a], 0);
-    box.extent[a] = min(-agreed.high[a], p.last[a] - 1) + 2 - box.first[a];  // with the far corner
+    int low = agreed.low[a], high = -agreed.high[a];
+    if constexpr (L::folds) fold_range<L>(p, a, &low, &high);
+    box.first[a] = max(low, 0);
+    box.extent[a] = min(high, p.last[a] - 1) + 2 - box.first[a];  // with the far corner
     box.is_kept &= box.extent[a] >= 2;
   }
   if (!box.is_kept) return box;
@@ -163,7 +189,13 @@ __device__ __forceinline__ unsigned find_cells_in_box(const FastPass& p,
 #pragma unroll
   for (int d = 0; d < kDepth; ++d) {
     FastCell<L>& cell = cells[d];
-    const bool is_inside = find_cell<L>(p, column, gz + d, u[d], &cell);
+    bool is_inside = find_cell<L>(p, column, gz + d, u[d], &cell);
+    if constexpr (L::folds) {
+      if (!is_inside) {
+        Slopes<L> slopes;
+        is_inside = fold_cell<L>(p, d, &cell, &slopes) && box.has(cell);
+      }
+    }
     cell.offset =
         (cell.voxel[1] - box.first[1]) * box.line + (cell.voxel[0] - box.first[0]) * L::step;
     if constexpr (L::rank == 3) cell.offset += (cell.voxel[2] - box.first[2]) * box.plane;

@@ -195,7 +195,7 @@ template <class L> FastKernel kernel_of() {
 
 FastKernel fast_scatter_channels(bool is_half, bool is_padded) {
   if (is_half) return kernel_of<Half<Volume>>();
-  return is_padded ? kernel_of<Volume>() : kernel_of<Unpadded<Volume>>();
+  return is_padded ? kernel_of<Folding<Volume>>() : kernel_of<Unpadded<Volume>>();
 }
 
 }  // namespace similis::warp_internal
