@@ -26,17 +26,17 @@ __device__ inline int row_x() { return static_cast<int>(blockIdx.x) * kTileX; }
 struct Volume {
   static constexpr int rank = 3, step = 1;
   static constexpr bool is_half = false, may_pad = true, is_part = false, skips_zero = false;
-  static constexpr bool folds = false, is_one_batch = false;
+  static constexpr bool folds = false, masks = false, is_one_batch = false;
 };
 struct Vectors {
   static constexpr int rank = 3, step = 3;
   static constexpr bool is_half = false, may_pad = false, is_part = false, skips_zero = false;
-  static constexpr bool folds = false, is_one_batch = false;
+  static constexpr bool folds = false, masks = false, is_one_batch = false;
 };
 struct Picture {
   static constexpr int rank = 2, step = 1;
   static constexpr bool is_half = false, may_pad = true, is_part = false, skips_zero = false;
-  static constexpr bool folds = false, is_one_batch = false;
+  static constexpr bool folds = false, masks = false, is_one_batch = false;
 };
 template <class L> struct Half : L { static constexpr bool is_half = true; };
 /// Of an image that has rows of a longer axis, and of results that are added to: what such calls
@@ -47,6 +47,8 @@ template <class L> struct Unpadded : L { static constexpr bool may_pad = false; 
 template <class L> struct Padded : L { static constexpr bool skips_zero = true; };
 /// Cells that are not inside get the padding where they are found, not at the border.
 template <class L> struct Folding : L { static constexpr bool folds = true; };
+/// Cells that the image has some corners of are taken with others, not at the border.
+template <class L> struct Masking : L { static constexpr bool masks = true; };
 /// Threads take kBatch voxels: nothing of the next ones stays in registers while channels pass.
 template <class L> struct OneBatch : L { static constexpr bool is_one_batch = true; };
 
@@ -108,6 +110,12 @@ template <class L> struct FastColumn {
     return is_mine ? (1u << min(count, end - at_z)) - 1 : 0;
   }
 };
+
+/// Returns whether split() found the voxel, and no NaN or far index.
+__device__ __forceinline__ bool is_near(int voxel) {
+  constexpr int kFar = kMostFastVoxels;
+  return voxel >= -kFar && voxel < kFar;
+}
 
 /// The cell of one voxel.
 template <class L> struct FastCell {
@@ -186,9 +194,22 @@ __device__ __forceinline__ bool find_cell(const FastPass& p, const FastColumn<L>
   return is_inside;
 }
 
-/// Slopes of folded indices by the indices, a bit for each axis of each voxel. Others are 1.
-template <class L> struct Slopes {
+/// What kernels know of a batch's cells at the border, where they take these with others.
+template <class L> struct Rim {
+  static constexpr unsigned all_corners = L::rank == 3 ? 0xff : 0xf;
+  static constexpr unsigned all = all_corners * 0x01010101u;
+  // Slopes of folded indices by the indices, a bit for each axis of each voxel. Others are 1.
   unsigned zero = 0, negative = 0;
+  unsigned corners = all;  // those that the image has, 8 bits for each voxel
+  unsigned outside = 0;    // voxels that no corner is near of, a bit each
+
+  __device__ __forceinline__ void set_corners(int voxel, unsigned which) {
+    corners &= ~(all_corners << 8 * voxel) | which << 8 * voxel;
+    if (which == 0) outside |= 1u << voxel;
+  }
+  __device__ __forceinline__ unsigned corners_of(int voxel) const {
+    return corners >> 8 * voxel & all_corners;
+  }
 
   __device__ __forceinline__ void set(int voxel, int axis, int slope) {
     const unsigned bit = 1u << (voxel * L::rank + axis);
@@ -255,7 +276,7 @@ template <class L> __device__ __forceinline__ int last_voxel(const FastPass& p, 
 /// the voxel is one at the border.
 template <class L>
 __device__ __forceinline__ bool fold_cell(
-    const FastPass& p, int d, FastCell<L>* cell, Slopes<L>* slopes) {
+    const FastPass& p, int d, FastCell<L>* cell, Rim<L>* rim) {
   if (p.padding == Outside::zeros) return false;
   bool is_inside = true;
 #pragma unroll
@@ -265,17 +286,50 @@ __device__ __forceinline__ bool fold_cell(
         cell->voxel[a] + first, cell->fraction[a], last_voxel<L>(p, a), p.padding, p.align_corners);
     cell->voxel[a] = to.voxel - first;
     cell->fraction[a] = to.fraction;
-    slopes->set(d, a, to.slope);
+    rim->set(d, a, to.slope);
     is_inside &=
         to.is_known && static_cast<unsigned>(cell->voxel[a]) < static_cast<unsigned>(p.last[a]);
   }
   return is_inside;
 }
 
+/// Returns which of a cell's corners are voxels, a bit each as in Corners.
+template <class L>
+__device__ __forceinline__ unsigned corners_inside(const FastPass& p, const FastCell<L>& cell) {
+  unsigned which = L::rank == 3 ? 0xff : 0xf;
+#pragma unroll
+  for (int a = 0; a < L::rank; ++a) {
+    constexpr unsigned kUpper[3] = {0xaa, 0xcc, 0xf0};
+    const auto voxel = static_cast<unsigned>(cell.voxel[a]);
+    const auto last = static_cast<unsigned>(p.last[a]);
+    if (voxel > last) which &= kUpper[a];
+    if (voxel + 1 > last) which &= ~kUpper[a];
+  }
+  return which;
+}
+
+template <class L> __device__ __forceinline__ bool is_counted(const FastPass& p, int voxel) {
+  return static_cast<unsigned>(voxel - p.rows.first_cell) < p.rows.cells;
+}
+
+/// Finds the corners that the image has of a cell which is not inside. Returns whether it has any.
+template <class L>
+__device__ __forceinline__ bool mask_cell(
+    const FastPass& p, int d, const FastCell<L>& cell, Rim<L>* rim) {
+  bool is_known = true;
+#pragma unroll
+  for (int a = 0; a < L::rank; ++a) is_known &= is_near(cell.voxel[a]);
+  const bool counts = is_known && is_counted<L>(p, cell.voxel[L::rank - 1]);
+  const unsigned which = counts ? corners_inside<L>(p, cell) : 0;
+  rim->set_corners(d, which);
+  if (!is_known) rim->outside &= ~(1u << d);
+  return which != 0;
+}
+
 /// Finds the cells of voxels from z on. Returns which voxels have one, a bit each.
 template <class L, int count>
 __device__ __forceinline__ unsigned find_cells(const FastPass& p, const FastColumn<L>& column,
-    int z, const float* u, FastCell<L> (&cells)[count], Slopes<L>* slopes) {
+    int z, const float* u, FastCell<L> (&cells)[count], Rim<L>* rim) {
   float loaded[count][L::rank];
   load_field<L>(p, column, z, u, loaded);
   const double gz = column.position(p, z);
@@ -284,16 +338,15 @@ __device__ __forceinline__ unsigned find_cells(const FastPass& p, const FastColu
   for (int d = 0; d < count; ++d) {
     bool is_inside = find_cell<L>(p, column, gz + d, loaded[d], &cells[d]);
     if constexpr (L::folds) {
-      if (!is_inside) is_inside = fold_cell<L>(p, d, &cells[d], slopes);
+      if (!is_inside) is_inside = fold_cell<L>(p, d, &cells[d], rim);
+    }
+    if constexpr (L::masks) {
+      if (!is_inside) is_inside = mask_cell<L>(p, d, cells[d], rim);
     }
     cells[d].offset = is_inside ? cells[d].place(p.image_strides) : 0;
     inside |= is_inside ? 1u << d : 0;
   }
   return inside;
-}
-
-template <class L> __device__ __forceinline__ bool is_counted(const FastPass& p, int voxel) {
-  return static_cast<unsigned>(voxel - p.rows.first_cell) < p.rows.cells;
 }
 
 /// Returns whether a cell, counted from the first row, lies in other rows of the whole image, where
@@ -326,7 +379,7 @@ template <class L> __device__ __forceinline__ bool is_left_out(const FastPass& p
   return gpu::first_lane(has_note) == gpu::kSubgroup;
 }
 
-/// Calls body(z, cells, inside, slopes) for the column's voxels, kBatch at a time. Returns those at
+/// Calls body(z, cells, inside, rim) for the column's voxels, kBatch at a time. Returns those at
 /// the border, a bit each.
 template <class L, class Body>
 __device__ __forceinline__ unsigned for_each_batch(
@@ -341,10 +394,10 @@ __device__ __forceinline__ unsigned for_each_batch(
       }
     }
     FastCell<L> cells[kBatch];
-    Slopes<L> slopes;
-    const unsigned inside = find_cells<L>(p, column, z, u, cells, &slopes);
+    Rim<L> rim;
+    const unsigned inside = find_cells<L>(p, column, z, u, cells, &rim);
     u += kBatch * static_cast<std::int64_t>(p.field_strides.z);
-    unsigned left = column.mine(z, kBatch) & ~inside;
+    unsigned left = column.mine(z, kBatch) & ~(inside | rim.outside);
     if constexpr (L::is_part) {
 #pragma unroll
       for (int d = 0; d < kBatch; ++d) {
@@ -353,7 +406,7 @@ __device__ __forceinline__ unsigned for_each_batch(
       }
     }
     at_border |= left << (z - column.z);
-    body(z, cells, inside, slopes);
+    body(z, cells, inside, rim);
   }
   return at_border;
 }
@@ -415,6 +468,18 @@ __device__ __forceinline__ Corners<L> load_corners(const Lines<L, E>& lines, int
     const E* first = lines.at(line, offset);
     k.v[2 * line] = load_float(first);
     k.v[2 * line + 1] = load_float(first + L::step);
+  }
+  return k;
+}
+
+/// Loads the corners in `which`, a bit each, and 0 for others.
+template <class L, class E>
+__device__ __forceinline__ Corners<L> load_corners(
+    const Lines<L, E>& lines, int offset, unsigned which) {
+  Corners<L> k;
+#pragma unroll
+  for (int i = 0; i < 1 << L::rank; ++i) {
+    k.v[i] = which >> i & 1u ? load_float(lines.at(i / 2, offset) + (i % 2 ? L::step : 0)) : 0.0f;
   }
   return k;
 }

@@ -7,21 +7,6 @@
 
 namespace similis::warp_internal {
 
-/// Returns which of a cell's corners are voxels, a bit each as in Corners.
-template <class L>
-__device__ __forceinline__ unsigned corners_inside(const FastPass& p, const FastCell<L>& cell) {
-  unsigned which = L::rank == 3 ? 0xff : 0xf;
-#pragma unroll
-  for (int a = 0; a < L::rank; ++a) {
-    constexpr unsigned kUpper[3] = {0xaa, 0xcc, 0xf0};
-    const auto voxel = static_cast<unsigned>(cell.voxel[a]);
-    const auto last = static_cast<unsigned>(p.last[a]);
-    if (voxel > last) which &= kUpper[a];
-    if (voxel + 1 > last) which &= ~kUpper[a];
-  }
-  return which;
-}
-
 /// The cell of a voxel at the border, with the padding folded in. Cells of padded images have all
 /// their corners; fractions are NaN where the coordinate is.
 template <class L> struct BorderCell : FastCell<L> {
@@ -182,15 +167,7 @@ __device__ __forceinline__ void for_each_at_border(
 template <class L, class E>
 __device__ __forceinline__ Corners<L> load_corners_inside(
     const FastPass& p, const BorderCell<L>& cell, const E* plane) {
-  const Lines<L, E> lines(plane, p.image_strides);
-  Corners<L> k;
-#pragma unroll
-  for (int i = 0; i < 1 << L::rank; ++i) {
-    k.v[i] = cell.corners >> i & 1u
-                 ? load_float(lines.at(i / 2, cell.offset) + (i % 2 ? L::step : 0))
-                 : 0.0f;
-  }
-  return k;
+  return load_corners<L, E>(Lines<L, E>(plane, p.image_strides), cell.offset, cell.corners);
 }
 
 }  // namespace similis::warp_internal

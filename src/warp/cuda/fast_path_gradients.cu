@@ -128,9 +128,10 @@ __device__ __forceinline__ void store_vectors(const FastPass& p, const FastColum
 template <class L> constexpr int kTogether = L::is_one_batch ? 2 : 1;
 
 // Adds the gradients of some voxels in the channels that lie side by side.
-template <class L, class E>
+template <bool is_masked, class L, class E>
 __device__ __forceinline__ void add_gradients(const FastPass& p, const FastCell<L>* cells,
-    const Lines<L, E>& lines, const E* upstream, unsigned mine, float (*sum)[L::rank]) {
+    const Lines<L, E>& lines, const E* upstream, unsigned mine, unsigned which,
+    float (*sum)[L::rank]) {
   Corners<L> corners[kTogether<L>][L::step];
   float g[kTogether<L>][L::step];
 #pragma unroll
@@ -138,7 +139,9 @@ __device__ __forceinline__ void add_gradients(const FastPass& p, const FastCell<
 #pragma unroll
     for (int k = 0; k < L::step; ++k) {
       g[d][k] = mine >> d & 1u ? load_float(upstream + k * p.upstream_component) : 0.0f;
-      corners[d][k] = load_corners<L, E>(lines, cells[d].offset + k);
+      corners[d][k] = is_masked ? load_corners<L, E>(lines, cells[d].offset + k,
+                                      which >> 8 * d & Rim<L>::all_corners)
+                                : load_corners<L, E>(lines, cells[d].offset + k);
     }
   }
 #pragma unroll
@@ -151,27 +154,40 @@ __device__ __forceinline__ void add_gradients(const FastPass& p, const FastCell<
 }
 
 // Takes one channel at a time, or three side by side.
-template <class L, class E, bool with_sums, class Staged>
-__device__ __forceinline__ void store_gradients(const FastPass& p, const FastColumn<L>& column,
-    int z, const FastCell<L> (&cells)[kBatch], unsigned inside, const Slopes<L>& slopes,
-    Staged& staged, ColumnSums<L>* sums) {
-  const unsigned mine = column.mine(z, kBatch);
-  if constexpr (L::is_part) {
-    if (p.keeps && gpu::first_lane((mine & inside) != 0) == gpu::kSubgroup) return;
-  }
+template <bool is_masked, class L, class E>
+__device__ __forceinline__ void add_channels(const FastPass& p, const FastColumn<L>& column, int z,
+    const FastCell<L> (&cells)[kBatch], const Rim<L>& rim, unsigned mine,
+    float (&sum)[kBatch][L::rank]) {
   const std::int64_t upstream_at = opaque(column.offset(p.upstream_strides, z));
-  float sum[kBatch][L::rank] = {};
   const int channels = L::step == 3 ? 1 : p.channels;
   for (int c = 0; c < channels; ++c) {
     const E* upstream = static_cast<const E*>(p.upstream) + upstream_at + c * p.upstream_channel;
     const Lines<L, E> lines(image_of<E>(p, column.n, c), p.image_strides);
 #pragma unroll
     for (int d = 0; d < kBatch; d += kTogether<L>) {
-      add_gradients<L, E>(p, cells + d, lines, upstream, mine >> d, sum + d);
+      add_gradients<is_masked, L, E>(
+          p, cells + d, lines, upstream, mine >> d, rim.corners >> 8 * d, sum + d);
       upstream += kTogether<L> * static_cast<std::int64_t>(p.upstream_strides.z);
     }
   }
-  apply_slopes<L>(slopes, inside, sum);
+}
+
+template <class L, class E, bool with_sums, class Staged>
+__device__ __forceinline__ void store_gradients(const FastPass& p, const FastColumn<L>& column,
+    int z, const FastCell<L> (&cells)[kBatch], unsigned inside, const Rim<L>& rim, Staged& staged,
+    ColumnSums<L>* sums) {
+  const unsigned mine = column.mine(z, kBatch);
+  if constexpr (L::is_part) {
+    if (p.keeps && gpu::first_lane((mine & inside) != 0) == gpu::kSubgroup) return;
+  }
+  float sum[kBatch][L::rank] = {};
+  bool is_masked = false;
+  if constexpr (L::masks) {
+    is_masked = gpu::first_lane(rim.corners != Rim<L>::all) != gpu::kSubgroup;
+    if (is_masked) add_channels<true, L, E>(p, column, z, cells, rim, mine, sum);
+  }
+  if (!is_masked) add_channels<false, L, E>(p, column, z, cells, rim, mine, sum);
+  apply_slopes<L>(rim, inside, sum);
 #pragma unroll
   for (int d = 0; d < kBatch; ++d) {
     if (with_sums && (inside & mine) >> d & 1u) sums->add(z - column.z + d, sum[d]);
@@ -263,9 +279,8 @@ __global__ __launch_bounds__(kThreads, 4) void fast_gradients_kernel(
   ColumnSums<L> sums;
   with_element_type<L>(p, [&]<class E>(E) {
     const unsigned at_border = for_each_batch<L>(p, column,
-        [&](int z, const FastCell<L>(&cells)[kBatch], unsigned inside, const Slopes<L>& slopes) {
-          store_gradients<L, E, with_sums>(
-              p, column, z, cells, inside, slopes, staged[warp()], &sums);
+        [&](int z, const FastCell<L>(&cells)[kBatch], unsigned inside, const Rim<L>& rim) {
+          store_gradients<L, E, with_sums>(p, column, z, cells, inside, rim, staged[warp()], &sums);
         });
     store_at_border<L, E, with_sums>(p, column, at_border, &sums);
   });
@@ -273,7 +288,8 @@ __global__ __launch_bounds__(kThreads, 4) void fast_gradients_kernel(
 }
 
 template <class L> FastKernel kernel_of(bool with_sums, bool is_part) {
-  using Whole = std::conditional_t<L::may_pad && !L::is_half, Folding<L>, L>;
+  using Whole =
+      std::conditional_t<L::is_half, L, std::conditional_t<L::may_pad, Folding<L>, Masking<L>>>;
   const auto plain =
       is_part ? fast_gradients_kernel<Part<L>, false> : fast_gradients_kernel<Whole, false>;
   return {with_sums ? fast_gradients_kernel<L, true> : plain, 8, 0};
@@ -286,8 +302,8 @@ template <class L> FastKernel kernel_of(bool is_padded, bool with_sums, bool is_
 }  // namespace
 
 FastKernel fast_gradients_one_batch(bool is_half) {
-  return {is_half ? fast_gradients_kernel<OneBatch<Unpadded<Half<Volume>>>, false>
-                  : fast_gradients_kernel<OneBatch<Unpadded<Volume>>, false>,
+  return {is_half ? fast_gradients_kernel<OneBatch<Masking<Unpadded<Half<Volume>>>>, false>
+                  : fast_gradients_kernel<OneBatch<Masking<Unpadded<Volume>>>, false>,
       kBatch, 0};
 }
 

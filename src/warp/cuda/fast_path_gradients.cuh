@@ -34,12 +34,12 @@ template <class E> __device__ __forceinline__ const E* image_of(const FastPass& 
 // Makes gradients to folded indices gradients to indices; a voxel that is not inside has none.
 template <class L>
 __device__ __forceinline__ void apply_slopes(
-    const Slopes<L>& slopes, unsigned inside, float (&sum)[kBatch][L::rank]) {
-  if (L::folds && slopes.any()) {
+    const Rim<L>& rim, unsigned inside, float (&sum)[kBatch][L::rank]) {
+  if (L::folds && rim.any()) {
 #pragma unroll
     for (int d = 0; d < kBatch; ++d) {
 #pragma unroll
-      for (int a = 0; a < L::rank; ++a) sum[d][a] *= slopes.of(d, a);
+      for (int a = 0; a < L::rank; ++a) sum[d][a] *= rim.of(d, a);
     }
   }
 #pragma unroll

@@ -19,8 +19,8 @@ __device__ __forceinline__ void stage_sums(const FastPass& p, const FastColumn<L
   };
   FastCell<L> cells[kBatch];
   const float* u = opaque(field_at<L>(p, of_lane, of_lane.z));
-  Slopes<L> slopes;
-  const unsigned inside = find_cells<L>(p, of_lane, of_lane.z, u, cells, &slopes);
+  Rim<L> rim;
+  const unsigned inside = find_cells<L>(p, of_lane, of_lane.z, u, cells, &rim);
   const unsigned mine = of_lane.mine(of_lane.z, kBatch);
   const std::int64_t upstream_at = opaque(of_lane.offset(p.upstream_strides, of_lane.z));
   float sum[kBatch][L::rank] = {};
@@ -33,7 +33,7 @@ __device__ __forceinline__ void stage_sums(const FastPass& p, const FastColumn<L
       add_slopes<L>(cells[d].fraction, load_corners<L, E>(lines, cells[d].offset), g, sum[d]);
     }
   }
-  apply_slopes<L>(slopes, inside, sum);
+  apply_slopes<L>(rim, inside, sum);
 #pragma unroll
   for (int d = 0; d < kBatch; ++d) put(row_x() + lane(), d, sum[d]);
   for_each_at_border<L>(p, of_lane, mine & ~inside,

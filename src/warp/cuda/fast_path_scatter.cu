@@ -23,7 +23,9 @@ __device__ __forceinline__ unsigned add_by_box(const FastPass& p, const FastColu
   unsigned left = column.mine(column.z, kDepth);
   clear(kept, box.words);
   FastCell<L> cells[kDepth];
-  const unsigned inside = find_cells_in_box<L>(p, column, box, u, cells) & left;
+  unsigned outside = 0;
+  const unsigned inside = find_cells_in_box<L>(p, column, box, u, cells, &outside) & left;
+  left &= ~outside;
   __syncthreads();
   count_cells(cells, inside, words, agreed);
   const int headroom = 32 - __clz(-8 * agreed->most_in_cell - 1);
@@ -104,7 +106,7 @@ FastKernel fast_scatter(FastLayout layout, bool is_half, bool is_padded) {
   switch (layout) {
     case FastLayout::volume:
       if (is_half) return kernel_of<Half<Volume>>();
-      return is_padded ? kernel_of<Folding<Volume>>() : kernel_of<Unpadded<Volume>>();
+      return is_padded ? kernel_of<Folding<Volume>>() : kernel_of<Masking<Unpadded<Volume>>>();
     case FastLayout::vectors: return kernel_of<Vectors>();
     case FastLayout::picture: break;
   }

@@ -152,13 +152,15 @@ __device__ __forceinline__ Box<L> make_box(const FastPass& p, const Agreed& agre
   for (int a = 0; a < L::rank; ++a) {
     int low = agreed.low[a], high = -agreed.high[a];
     if constexpr (L::folds) fold_range<L>(p, a, &low, &high);
-    box.first[a] = max(low, 0);
-    box.extent[a] = min(high, p.last[a] - 1) + 2 - box.first[a];  // with the far corner
+    const int rim = L::masks ? 1 : 0;  // of voxels that the image lacks
+    box.first[a] = max(low, -rim);
+    box.extent[a] = min(high, p.last[a] - 1 + rim) + 2 - box.first[a];  // with the far corner
     box.is_kept &= box.extent[a] >= 2;
   }
   if (!box.is_kept) return box;
-  box.extent[0] = (box.extent[0] + box.first[0] % 4 + 3) / 4 * 4;
-  box.first[0] -= box.first[0] % 4;
+  const int skipped = box.first[0] & 3;
+  box.extent[0] = (box.extent[0] + skipped + 3) / 4 * 4;
+  box.first[0] -= skipped;
   // Lines begin at one bank: then lanes hardly meet at a bank, as neighbours along x are at others.
   // 2.2 of 32 instead of 2.6 meet.
   const auto banks = [](std::int64_t words) { return (words + kBanks - 1) / kBanks * kBanks; };
@@ -183,7 +185,7 @@ __device__ __forceinline__ void clear(int4* kept, int words) {
 template <class L>
 __device__ __forceinline__ unsigned find_cells_in_box(const FastPass& p,
     const FastColumn<L>& column, const Box<L>& box, const float (&u)[kDepth][L::rank],
-    FastCell<L> (&cells)[kDepth]) {
+    FastCell<L> (&cells)[kDepth], unsigned* outside) {
   const double gz = column.position(p, column.z);
   unsigned inside = 0;
 #pragma unroll
@@ -192,8 +194,15 @@ __device__ __forceinline__ unsigned find_cells_in_box(const FastPass& p,
     bool is_inside = find_cell<L>(p, column, gz + d, u[d], &cell);
     if constexpr (L::folds) {
       if (!is_inside) {
-        Slopes<L> slopes;
-        is_inside = fold_cell<L>(p, d, &cell, &slopes) && box.has(cell);
+        Rim<L> rim;
+        is_inside = fold_cell<L>(p, d, &cell, &rim) && box.has(cell);
+      }
+    }
+    if constexpr (L::masks) {
+      if (!is_inside) {
+        Rim<L> rim;
+        is_inside = mask_cell<L>(p, d, cell, &rim) && box.has(cell);
+        if (rim.outside >> d & 1u) *outside |= 1u << d;
       }
     }
     cell.offset =
@@ -370,7 +379,15 @@ __device__ __forceinline__ void flush_vectors(
     const int zy = by_line.quotient(i), z = L::rank == 3 ? by_plane.quotient(zy) : 0;
     const int x = i - zy * of_line, y = zy - z * box.extent[1];
     Vector* const words = kept + (z * plane + y * line + x);
-    add_words(first + (z * s.z + y * y_stride + x * width), *words, inverse);
+    bool is_in = true;
+    if constexpr (L::masks) {
+      is_in = static_cast<unsigned>(box.first[0] + x * width) <= static_cast<unsigned>(p.last[0]) &&
+              static_cast<unsigned>(box.first[1] + y) <= static_cast<unsigned>(p.last[1]);
+      if constexpr (L::rank == 3) {
+        is_in &= static_cast<unsigned>(box.first[2] + z) <= static_cast<unsigned>(p.last[2]);
+      }
+    }
+    if (is_in) add_words(first + (z * s.z + y * y_stride + x * width), *words, inverse);
     if constexpr (clears) clear(words);
   }
 }

@@ -141,6 +141,7 @@ __device__ __forceinline__ void scatter_channels(
   find_range<L>(p, column, u, &agreed);
   __syncthreads();
   const unsigned mine = column.mine(column.z, kDepth);
+  unsigned outside = 0;
   Cells<L> cells{.box = make_box<L>(p, agreed)};
   if (cells.box.is_kept) {
     for (double& base : column.base) base = recomputed(base);
@@ -149,7 +150,7 @@ __device__ __forceinline__ void scatter_channels(
     }
     cells.together = min(kTogether, p.box_floats / cells.box.words);
     clear(kept, cells.together * cells.box.words);
-    cells.inside = find_cells_in_box<L>(p, column, cells.box, u, cells.of) & mine;
+    cells.inside = find_cells_in_box<L>(p, column, cells.box, u, cells.of, &outside) & mine;
     __syncthreads();
     count_cells(cells.of, cells.inside, reinterpret_cast<int*>(kept), &agreed);
     cells.headroom = 32 - __clz(-8 * agreed.most_in_cell - 1);
@@ -171,7 +172,7 @@ __device__ __forceinline__ void scatter_channels(
       }
     }
   }
-  add_each<L, E>(p, column, mine & ~cells.inside, first, end);
+  add_each<L, E>(p, column, mine & ~(cells.inside | outside), first, end);
 }
 
 template <class L>
@@ -195,7 +196,7 @@ template <class L> FastKernel kernel_of() {
 
 FastKernel fast_scatter_channels(bool is_half, bool is_padded) {
   if (is_half) return kernel_of<Half<Volume>>();
-  return is_padded ? kernel_of<Folding<Volume>>() : kernel_of<Unpadded<Volume>>();
+  return is_padded ? kernel_of<Folding<Volume>>() : kernel_of<Masking<Unpadded<Volume>>>();
 }
 
 }  // namespace similis::warp_internal

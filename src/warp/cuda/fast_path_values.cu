@@ -55,16 +55,19 @@ __device__ __forceinline__ void add_at_border(
 }
 
 // Takes `count` channels from c on, whose loads are in flight together.
-template <int count, class L, class E>
+template <int count, bool is_masked, class L, class E>
 __device__ __forceinline__ void store_some_channels(const FastPass& p, const FastColumn<L>& column,
-    int z, const FastCell<L> (&cells)[kBatch], unsigned inside, unsigned mine, int c) {
+    int z, const FastCell<L> (&cells)[kBatch], unsigned inside, const Rim<L>& rim, unsigned mine,
+    int c) {
   float values[count][kBatch];
 #pragma unroll
   for (int k = 0; k < count; ++k) {
     const Lines<L, E> lines(image_of<E>(p, column.n, c + k), p.image_strides);
 #pragma unroll
     for (int d = 0; d < kBatch; ++d) {
-      const Corners<L> corners = load_corners<L, E>(lines, cells[d].offset);
+      const Corners<L> corners = is_masked
+                                     ? load_corners<L, E>(lines, cells[d].offset, rim.corners_of(d))
+                                     : load_corners<L, E>(lines, cells[d].offset);
       const float value = value_of<L>(cells[d].fraction, corners) * p.factor;
       values[k][d] = inside >> d & 1u ? value : 0.0f;
     }
@@ -90,20 +93,22 @@ __device__ __forceinline__ void store_some_channels(const FastPass& p, const Fas
 // Channels taken at once: in 2D two have as many loads in flight as one in 3D.
 template <class L> constexpr int kChannels = L::rank == 2 && !L::is_half && !L::is_part ? 2 : 1;
 
-template <class L, class E>
+template <bool is_masked, class L, class E>
 __device__ __forceinline__ void store_channels(const FastPass& p, const FastColumn<L>& column,
-    int z, const FastCell<L> (&cells)[kBatch], unsigned inside) {
+    int z, const FastCell<L> (&cells)[kBatch], unsigned inside, const Rim<L>& rim) {
   unsigned mine = column.mine(z, kBatch);
   if (L::is_part && p.keeps) mine &= inside;
   if (L::is_part && p.keeps && mine == 0) return;
   const int end = end_channel(column, p);
   int c = first_channel(column, p);
-  if constexpr (kChannels < L >> 1) {
+  if constexpr (!is_masked && kChannels < L >> 1) {
     for (; c + kChannels<L> <= end; c += kChannels<L>) {
-      store_some_channels<kChannels<L>, L, E>(p, column, z, cells, inside, mine, c);
+      store_some_channels<kChannels<L>, is_masked, L, E>(p, column, z, cells, inside, rim, mine, c);
     }
   }
-  for (; c < end; ++c) store_some_channels<1, L, E>(p, column, z, cells, inside, mine, c);
+  for (; c < end; ++c) {
+    store_some_channels<1, is_masked, L, E>(p, column, z, cells, inside, rim, mine, c);
+  }
 }
 
 // The voxels, among 32, whose elements a lane takes.
@@ -208,9 +213,14 @@ __global__ __launch_bounds__(kThreads, 4) void fast_values_kernel(
     add_at_border<L, float>(p, column, at_border);
   } else {
     with_element_type<L>(p, [&]<class E>(E) {
-      const unsigned at_border = for_each_batch<L>(
-          p, column, [&](int z, const FastCell<L>(&cells)[kBatch], unsigned inside, const auto&) {
-            store_channels<L, E>(p, column, z, cells, inside);
+      const unsigned at_border = for_each_batch<L>(p, column,
+          [&](int z, const FastCell<L>(&cells)[kBatch], unsigned inside, const Rim<L>& rim) {
+            if constexpr (L::masks) {
+              if (gpu::first_lane(rim.corners != Rim<L>::all) != gpu::kSubgroup) {
+                return store_channels<true, L, E>(p, column, z, cells, inside, rim);
+              }
+            }
+            store_channels<false, L, E>(p, column, z, cells, inside, rim);
           });
       add_at_border<L, E>(p, column, at_border);
     });
@@ -220,7 +230,8 @@ __global__ __launch_bounds__(kThreads, 4) void fast_values_kernel(
 // Padded volumes and pictures of f32 have kernels of their own: with them others took 2 % longer.
 template <class L> FastKernel kernel_of(bool is_padded, bool is_part) {
   using Whole = std::conditional_t<L::is_half, L, Folding<L>>;
-  const auto whole = is_padded ? fast_values_kernel<Whole> : fast_values_kernel<L>;
+  using Plain = std::conditional_t<L::is_half, L, Masking<L>>;
+  const auto whole = is_padded ? fast_values_kernel<Whole> : fast_values_kernel<Plain>;
   return {is_part ? fast_values_kernel<Part<L>> : whole, 8, 0};
 }
 

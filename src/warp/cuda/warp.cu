@@ -30,13 +30,37 @@ struct Matrix {
   }
 };
 
+// Computes what make_transform() does, with its bits. A warp makes one transform, and a lane each
+// of its numbers: the elements of both matrices are loaded at once, not one after the other.
 __global__ void transforms_kernel(const GpuPass p, Matrix affine, Matrix grid_affine, bool is_grid,
     std::int64_t batch, Transform* out) {
-  const std::int64_t n = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (n >= batch) return;
-  out[n] = make_transform(
-      p.axes, p.rank, is_grid, p.field_factor, [&](int i, int j) { return affine.at(n, i, j); },
-      [&](int i, int j) { return grid_affine.at(n, i, j); });
+  constexpr int kMap = 12, kNumbers = kMap + 9;  // of Transform::m and s
+  static_assert(sizeof(Transform) == kNumbers * sizeof(double));
+  const std::int64_t n = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kTileX;
+  const int lane = static_cast<int>(threadIdx.x % kTileX);
+  const bool is_map = lane < kMap, is_constant = is_map && lane % 4 == 3;
+  const int row = is_map ? lane / 4 : (lane - kMap) / 3;
+  const int column = is_map ? lane % 4 : (lane - kMap) % 3;
+  const bool exists =
+      n < batch && lane < kNumbers && row < p.rank && (column < p.rank || is_constant);
+  double element = 0;
+  if (exists && !(is_map && is_grid)) {
+    element =
+        is_map ? affine.at(n, row, is_constant ? p.rank : column) : grid_affine.at(n, row, column);
+  }
+  double constant = 0;
+  for (int j = 0; j < p.rank; ++j) {
+    constant += gpu::value_of(element, is_map ? 4 * row + j : lane) * p.axes[j].origin;
+  }
+  if (n >= batch || lane >= kNumbers) return;
+  double number = 0;
+  if (exists) {
+    const double scale = p.axes[row].scale;
+    number = is_constant ? (constant + element) * scale + p.axes[row].shift
+             : is_map    ? element * p.axes[column].step * scale
+                         : element * scale * p.field_factor;
+  }
+  reinterpret_cast<double*>(out + n)[lane] = number;
 }
 
 // Each block computes one element of a matrix's gradient.
@@ -208,7 +232,7 @@ class Call {
     const std::int64_t batch = pass_.batch;
     auto* out =
         static_cast<Transform*>(take(batch * static_cast<std::int64_t>(sizeof(Transform))).get());
-    gpu::launch(pass_.operation, exec_.queue.handle, blocks_for_items(batch), kThreads, 0,
+    gpu::launch(pass_.operation, exec_.queue.handle, blocks_for_items(batch * kTileX), kThreads, 0,
         transforms_kernel, p_, Matrix(pass_.affine), Matrix(pass_.grid_affine), pass_.is_grid,
         batch, out);
     p_.transforms = out;
