@@ -3,7 +3,7 @@
 // folded in, notes of cells that lie elsewhere, and the loop over them that a warp's lanes share.
 #pragma once
 
-#include "src/warp/cuda/fast_path.cuh"
+#include "src/warp/cuda/fast_path_corners.cuh"
 
 namespace similis::warp_internal {
 
