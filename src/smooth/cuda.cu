@@ -209,7 +209,7 @@ __global__ __launch_bounds__(kColumns) void depth_kernel(const SIMILIS_GRID_CONS
   const std::int64_t own = tile * kColumns + t, element = min(own, p.plane - 1);
   const bool is_mine = own < p.plane;
   if (!finds_largest && !is_mine) return;
-  unsigned most = 0;  // bits of the largest square: their order is that of squares, NaN above all
+  unsigned most = 0;  // bits of the largest square
   const std::int64_t part = element % shape.components,
                      x = element / shape.components % shape.width,
                      y = element / shape.components / shape.width;
@@ -283,14 +283,7 @@ __global__ __launch_bounds__(kColumns) void depth_kernel(const SIMILIS_GRID_CONS
       }
     }
   }
-  if constexpr (finds_largest) {
-    __shared__ unsigned largest;
-    if (t == 0) largest = 0;
-    __syncthreads();
-    atomicMax(&largest, most);
-    __syncthreads();
-    if (t == 0) atomicMax(p.gate.largest, largest);
-  }
+  if constexpr (finds_largest) p.gate.raise_largest(most);
 }
 
 // radius: at least that of the taps, which are 0 beyond it.

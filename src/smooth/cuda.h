@@ -4,6 +4,9 @@
 #pragma once
 
 #include "similis/smooth.hpp"
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#include "src/gpu/cuda/vendor.h"
+#endif
 
 namespace similis::smooth_internal {
 
@@ -16,6 +19,17 @@ struct Gate {
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
   __device__ bool is_open() const { return limit == nullptr || *limit == 0 || number <= *limit; }
+
+  /// Every thread of a block calls it. `most`: the bits of the largest squared vector that the
+  /// thread has; the order of bits is that of squares, and NaN is above all.
+  __device__ __forceinline__ void raise_largest(unsigned most) const {
+    __shared__ unsigned of_block;
+    if (threadIdx.x == 0) of_block = 0;
+    __syncthreads();
+    atomicMax(&of_block, most);
+    __syncthreads();
+    if (threadIdx.x == 0) atomicMax(largest, of_block);
+  }
 #endif
 };
 

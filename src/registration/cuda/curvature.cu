@@ -61,7 +61,7 @@ __global__ __launch_bounds__(kThreads) void precondition_kernel(
             y = block / pass.tiles_x % pass.tiles_y * kHeight + t / kWidth,
             first = block / pass.tiles_x / pass.tiles_y * kSteps;  // plane of Q
   const bool is_mine = x < pass.size[0] && y < pass.size[1];
-  unsigned most = 0;  // bits of the largest square: their order is that of squares, NaN above all
+  unsigned most = 0;  // bits of the largest square
   if (is_mine) {
     const int low_x = x / kStride, low_y = y / kStride, high_x = min(low_x + 1, pass.coarse[0] - 1),
               high_y = min(low_y + 1, pass.coarse[1] - 1);
@@ -122,13 +122,7 @@ __global__ __launch_bounds__(kThreads) void precondition_kernel(
       for (int k = 0; k < 6; ++k) here[k] = behind[k];
     }
   }
-  if (pass.gate.largest == nullptr) return;
-  __shared__ unsigned largest;
-  if (t == 0) largest = 0;
-  __syncthreads();
-  atomicMax(&largest, most);
-  __syncthreads();
-  if (t == 0) atomicMax(pass.gate.largest, largest);
+  if (pass.gate.largest != nullptr) pass.gate.raise_largest(most);
 }
 
 }  // namespace
