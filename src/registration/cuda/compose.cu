@@ -5,10 +5,15 @@
 //   g, 8 vectors of u ─> d + u(x + d), with a rim of a voxel       shared, two planes
 //   12 of these ─> G along y and x ─> 3 planes ─> along z ─> 2 u'  registers
 //
-// A block takes a tile of twice kRows rows, and a thread two neighbours of a row: what they share
-// is loaded once. No vector of d is longer than a voxel, so a cell begins at its own voxel or at
-// the one before. Per voxel: u and g 12 B each, 1.4 and 1.2 times with their rims; 51 shared words
-// in 42 loads and stores; u' 12 B.
+// A block takes a tile of 28x16 voxels, and a thread two neighbours of a row: what they share is
+// loaded once. No vector of d is longer than a voxel, so a cell begins at its own voxel or at the
+// one before. Per voxel: u and g 12 B each, 1.4 and 1.2 times with their rims; 55 shared words in
+// 45 loads and stores; u' 12 B.
+//
+// A warp forms 30 sums of one row, and a row of the ring takes 96 words, so that neighbours of a
+// voxel along y and z lie in its own banks: signs of d that differ within a warp cost little. With
+// tiles of 32 columns, whose rows of 34 sums go on in the next warp, four of ten accesses of shared
+// memory waited for another lane's.
 #include <cmath>
 
 #include "src/gpu/cuda/vendor.h"
@@ -21,13 +26,19 @@ namespace {
 constexpr int kRing = 4;  // planes of u: those beside a cell's own, and one that comes
 constexpr int kRim = 2;   // voxels of u beside a tile
 constexpr int kPair = 2;  // voxels of a thread
-constexpr int kTileRows = kPair * kRows, kPairs = kColumns / kPair;
-constexpr int kFieldPitch = 3 * (kColumns + 2 * kRim), kFieldRows = kTileRows + 2 * kRim,
+constexpr int kWarp = gpu::kSubgroup;
+constexpr int kTileColumns = kWarp - 2 * kRim, kTileRows = 16;
+constexpr int kFieldPitch = 3 * kWarp, kFieldRows = kTileRows + 2 * kRim,
               kFieldPlane = kFieldPitch * kFieldRows;
-constexpr int kLoads = (kFieldPlane + kTile - 1) / kTile;
-constexpr int kPitch = 3 * (kColumns + 2), kSums = (kColumns + 2) * (kTileRows + 2);
-constexpr int kSumsOfThread = (kSums + kTile - 1) / kTile;
-constexpr int kSharedBytes = sizeof(float) * (kRing * kFieldPlane + 2 * 3 * kSums);
+constexpr int kSumColumns = kTileColumns + 2, kSumRows = kTileRows + 2;
+constexpr int kPitch = 3 * kSumColumns, kSumPlane = kPitch * kSumRows;
+constexpr int kSumsOfThread = 2, kWarps = kSumRows / kSumsOfThread, kThreads = kWarp * kWarps;
+constexpr int kLoads = (kFieldPlane + kThreads - 1) / kThreads;
+// Half a warp smooths a row, so that its vectors lie in different banks.
+constexpr int kPairThreads = kWarp / kPair;
+static_assert(kPair * kPairThreads >= kTileColumns && kPairThreads * kTileRows <= kThreads);
+constexpr int kSharedBytes = sizeof(float) * (kRing * kFieldPlane + 2 * kSumPlane);
+constexpr TileShape kTileShape{.columns = kTileColumns, .rows = kTileRows, .threads = kThreads};
 
 struct Composition {
   const float *g, *u;
@@ -49,10 +60,9 @@ struct SumPlace {
   int own;                  // likewise in the ring
   float least[2], most[2];  // of d along x and y, within the grid
 
-  __device__ SumPlace(const Level& p, int x0, int y0, int sum) {
-    const int row = sum / (kColumns + 2),
-              at[2] = {min(max(x0 - 1 + sum - row * (kColumns + 2), 0), p.size[0] - 1),
-                  min(max(y0 - 1 + row, 0), p.size[1] - 1)};
+  __device__ SumPlace(const Level& p, int x0, int y0, int row, int column) {
+    const int at[2] = {
+        min(max(x0 - 1 + column, 0), p.size[0] - 1), min(max(y0 - 1 + row, 0), p.size[1] - 1)};
     number = static_cast<unsigned>(3 * (at[1] * p.size[0] + at[0]));
     own = (at[1] - y0 + kRim) * kFieldPitch + 3 * (at[0] - x0 + kRim);
 #pragma unroll
@@ -90,7 +100,7 @@ struct SumPlace {
   }
 };
 
-__global__ __launch_bounds__(kTile, 3) void compose_kernel(const SIMILIS_GRID_CONSTANT Level p,
+__global__ __launch_bounds__(kThreads, 3) void compose_kernel(const SIMILIS_GRID_CONSTANT Level p,
     const SIMILIS_GRID_CONSTANT Tiles tiles, const Iteration at,
     const SIMILIS_GRID_CONSTANT Composition by) {
   if (!at.runs(p.state)) return;
@@ -110,8 +120,10 @@ __global__ __launch_bounds__(kTile, 3) void compose_kernel(const SIMILIS_GRID_CO
   const auto factor = static_cast<float>(by.step / largest);
   const Place of(p, tiles);
   const int x0 = of.x0, y0 = of.y0, z0 = of.z0, z1 = of.z1;
-  const int row = t / kPairs, column = t % kPairs * kPair, x = x0 + column, y = y0 + row;
-  const bool is_mine = x < p.size[0] && y < p.size[1], has_neighbour = x + 1 < p.size[0];
+  const int row = t / kPairThreads, column = t % kPairThreads * kPair, x = x0 + column,
+            y = y0 + row;
+  const bool smooths = row < kTileRows && column < kTileColumns;
+  const bool is_mine = smooths && x < p.size[0] && y < p.size[1], has_neighbour = x + 1 < p.size[0];
   const std::int64_t plane_voxels = std::int64_t{p.size[0]} * p.size[1];
   const std::int64_t plane_numbers = 3 * plane_voxels;
   const int last_plane = p.size[2] - 1;
@@ -119,7 +131,7 @@ __global__ __launch_bounds__(kTile, 3) void compose_kernel(const SIMILIS_GRID_CO
   unsigned offsets[kLoads];
 #pragma unroll
   for (int i = 0; i < kLoads; ++i) {
-    const int number = t + i * kTile, of_row = number / kFieldPitch,
+    const int number = t + i * kThreads, of_row = number / kFieldPitch,
               e = number - of_row * kFieldPitch, of_column = e / 3;
     const int from_x = min(max(x0 - kRim + of_column, 0), p.size[0] - 1),
               from_y = min(max(y0 - kRim + of_row, 0), p.size[1] - 1);
@@ -134,7 +146,7 @@ __global__ __launch_bounds__(kTile, 3) void compose_kernel(const SIMILIS_GRID_CO
   const auto fetch = [&] {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      const bool exists = (i + 1) * kTile <= kFieldPlane || t + i * kTile < kFieldPlane;
+      const bool exists = (i + 1) * kThreads <= kFieldPlane || t + i * kThreads < kFieldPlane;
       next_u[i] = exists ? coming[offsets[i]] : 0;
     }
     if (coming_z >= 0 && coming_z < last_plane) coming += plane_numbers;
@@ -143,20 +155,20 @@ __global__ __launch_bounds__(kTile, 3) void compose_kernel(const SIMILIS_GRID_CO
   const auto store = [&](float* plane) {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      if ((i + 1) * kTile <= kFieldPlane || t + i * kTile < kFieldPlane) {
-        plane[t + i * kTile] = next_u[i];
+      if ((i + 1) * kThreads <= kFieldPlane || t + i * kThreads < kFieldPlane) {
+        plane[t + i * kThreads] = next_u[i];
       }
     }
   };
-  static_assert(kSumsOfThread == 3 && 2 * kTile <= kSums);
+  const int warp = t / kWarp, lane = t % kWarp;
   const SumPlace places[kSumsOfThread] = {
-      {p, x0, y0, t}, {p, x0, y0, t + kTile}, {p, x0, y0, t + 2 * kTile}};
-  const bool has_last = t + 2 * kTile < kSums;
+      {p, x0, y0, warp, lane}, {p, x0, y0, warp + kWarps, lane}};
+  const int own_sum = warp * kPitch + 3 * lane;
+  const bool has_sum = lane < kSumColumns;
   float next_g[kSumsOfThread][3];
   const auto fetch_g = [&] {
 #pragma unroll
     for (int i = 0; i < kSumsOfThread; ++i) {
-      if (i + 1 == kSumsOfThread && !has_last) break;
 #pragma unroll
       for (int c = 0; c < 3; ++c) next_g[i][c] = coming_g[places[i].number + c];
     }
@@ -180,34 +192,38 @@ __global__ __launch_bounds__(kTile, 3) void compose_kernel(const SIMILIS_GRID_CO
   const bool stores_twos = p.size[0] % 2 == 0;  // all vectors of a thread are aligned then
   // One step more where the plane behind the last is that itself.
   for (int z = first; z <= z1; ++z) {
-    float next[kNumbers];
+    float next[kNumbers] = {};
     if (z <= last) {
       store(free_plane);  // the plane behind those that this step reads
       fetch();
-      float* const plane = sums + (z & 1) * (3 * kSums);
+      float* const plane = sums + (z & 1) * kSumPlane;
       const RingPlanes about{before_plane, here_plane, behind_plane};
       const float least_z = z > 0 ? -1.0f : 0.0f, most_z = z < last_plane ? kMost : 0.0f;
+      if (has_sum) {
 #pragma unroll
-      for (int i = 0; i < kSumsOfThread; ++i) {
-        if (i + 1 == kSumsOfThread && !has_last) break;
-        places[i].compose(next_g[i], factor, least_z, most_z, about, plane + 3 * (t + i * kTile));
+        for (int i = 0; i < kSumsOfThread; ++i) {
+          places[i].compose(
+              next_g[i], factor, least_z, most_z, about, plane + own_sum + i * kWarps * kPitch);
+        }
       }
       if (z < last) fetch_g();
       __syncthreads();
-      const float* const own = plane + row * kPitch + 3 * column;
-      float along_y[kNumbers + 6];
+      if (smooths) {
+        const float* const own = plane + row * kPitch + 3 * column;
+        float along_y[kNumbers + 6];
 #pragma unroll
-      for (int i = 0; i < kNumbers + 6; i += 2) {
-        const auto two = [&](int dy) {
-          return *reinterpret_cast<const float2*>(own + dy * kPitch + i);
-        };
-        const float2 low = two(0), middle = two(1), high = two(2);
-        along_y[i] = fmaf(centre, middle.x, beside * (low.x + high.x));
-        along_y[i + 1] = fmaf(centre, middle.y, beside * (low.y + high.y));
-      }
+        for (int i = 0; i < kNumbers + 6; i += 2) {
+          const auto two = [&](int dy) {
+            return *reinterpret_cast<const float2*>(own + dy * kPitch + i);
+          };
+          const float2 low = two(0), middle = two(1), high = two(2);
+          along_y[i] = fmaf(centre, middle.x, beside * (low.x + high.x));
+          along_y[i + 1] = fmaf(centre, middle.y, beside * (low.y + high.y));
+        }
 #pragma unroll
-      for (int c = 0; c < kNumbers; ++c) {
-        next[c] = fmaf(centre, along_y[c + 3], beside * (along_y[c] + along_y[c + 6]));
+        for (int c = 0; c < kNumbers; ++c) {
+          next[c] = fmaf(centre, along_y[c + 3], beside * (along_y[c] + along_y[c + 6]));
+        }
       }
     } else {
 #pragma unroll
@@ -255,8 +271,8 @@ __global__ __launch_bounds__(kTile, 3) void compose_kernel(const SIMILIS_GRID_CO
 void launch_compose(const Level& level, Iteration at, double step, const Elastic& elastic,
     const float* g, const float* u, float* to, const Execution& exec) {
   gpu::allow_shared_bytes(compose_kernel, kSharedBytes);
-  const Tiles tiles = best_tiles(level, 3, level.device, compose_kernel, kTileRows, kSharedBytes);
-  gpu::launch("register", exec.queue.handle, static_cast<unsigned>(tiles.count()), kTile,
+  const Tiles tiles = best_tiles(level, 3, level.device, compose_kernel, kTileShape, kSharedBytes);
+  gpu::launch("register", exec.queue.handle, static_cast<unsigned>(tiles.count()), kThreads,
       kSharedBytes, compose_kernel, level, tiles, at, Composition{g, u, to, step, elastic});
 }
 

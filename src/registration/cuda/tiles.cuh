@@ -11,15 +11,21 @@
 namespace similis::registration_internal::cuda {
 namespace {
 
+/// The part of a plane that a block takes, and its threads.
+struct TileShape {
+  int columns = kColumns, rows = kRows, threads = kTile;
+};
+
 struct Tiles {
   int x = 1, y = 1, z = 1;
-  int rows = kRows, depth = 1;  // rows and planes of a block
+  int columns = kColumns, rows = kRows, depth = 1;  // of a block
 
-  Tiles(const Level& level, int planes, int rows_of_block = kRows)
-      : x((level.size[0] + kColumns - 1) / kColumns),
-        y((level.size[1] + rows_of_block - 1) / rows_of_block),
+  Tiles(const Level& level, int planes, const TileShape& shape = {})
+      : x((level.size[0] + shape.columns - 1) / shape.columns),
+        y((level.size[1] + shape.rows - 1) / shape.rows),
         z((level.size[2] + planes - 1) / planes),
-        rows(rows_of_block),
+        columns(shape.columns),
+        rows(shape.rows),
         depth(planes) {}
   std::int64_t count() const { return std::int64_t{x} * y * z; }
 };
@@ -30,14 +36,14 @@ constexpr int kLeastDepth = 4;
 // each block takes `rim` planes more than its own.
 template <class... Parameters>
 Tiles best_tiles(const Level& level, int rim, Device device, void (*kernel)(Parameters...),
-    int rows = kRows, std::size_t shared_bytes = 0) {
+    const TileShape& shape = {}, std::size_t shared_bytes = 0) {
   const std::int64_t at_once =
       std::int64_t{gpu::limits(device).multiprocessors} *
-      std::max(gpu::blocks_per_multiprocessor(kernel, kTile, shared_bytes), 1);
-  Tiles best(level, level.size[2], rows);
+      std::max(gpu::blocks_per_multiprocessor(kernel, shape.threads, shared_bytes), 1);
+  Tiles best(level, level.size[2], shape);
   std::int64_t least = -1;
   for (int depth = std::min(kLeastDepth, level.size[2]); depth <= level.size[2]; ++depth) {
-    const Tiles tiles(level, depth, rows);
+    const Tiles tiles(level, depth, shape);
     const std::int64_t planes = (tiles.count() + at_once - 1) / at_once * (depth + rim);
     if (least >= 0 && planes >= least) continue;
     least = planes;
@@ -53,7 +59,7 @@ struct Place {
 
   __device__ Place(const Level& p, const Tiles& tiles) {
     const int block = static_cast<int>(blockIdx.x), t = static_cast<int>(threadIdx.x);
-    x0 = block % tiles.x * kColumns;
+    x0 = block % tiles.x * tiles.columns;
     y0 = block / tiles.x % tiles.y * tiles.rows;
     z0 = block / tiles.x / tiles.y * tiles.depth;
     z1 = min(z0 + tiles.depth, p.size[2]);

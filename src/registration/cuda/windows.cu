@@ -415,7 +415,7 @@ void launch_windows(
   const auto kernel = window_size == 3   ? windows_kernel<1>
                       : window_size == 5 ? windows_kernel<2>
                                          : windows_kernel<3>;
-  const Tiles tiles = best_tiles(level, window_size - 1, level.device, kernel, kPairRows);
+  const Tiles tiles = best_tiles(level, window_size - 1, level.device, kernel, {.rows = kPairRows});
   gpu::launch("register", exec.queue.handle, static_cast<unsigned>(tiles.count()), kTile, 0, kernel,
       level, tiles, at, slopes);
 }
