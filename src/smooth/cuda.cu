@@ -45,7 +45,8 @@ struct Shape {
         components(static_cast<int>(shape[kComponent])) {}
 };
 
-// Floats of a row of a tile with its rim: 3 modulo 8, as kRingPitch.
+// Floats of a row of a tile with its rim: odd, as kRingPitch, so that eight rows begin at different
+// banks modulo 8.
 constexpr SIMILIS_HOST_DEVICE int tile_pitch_of(int radius, int parts) {
   return (kWidth + 2 * radius * parts + 4) / 8 * 8 + 3;
 }
@@ -127,8 +128,14 @@ __global__ __launch_bounds__(kWidth) void plane_kernel(const SIMILIS_GRID_CONSTA
       for (int k = 0; k < kLoads; ++k) places[k] += step;
     }
   };
-  // Along x: thread t takes a run of row t / 12.
-  const int row = t / (kWidth / kRun), run = t % (kWidth / kRun);
+  // Along x: a thread takes a run of a row. Where components are known, a warp takes one of them
+  // in all rows: its runs begin at different banks, as the pitch of rows is odd. Row after row, two
+  // lanes of a warp met at a bank.
+  constexpr int kRuns = kWidth / kRun, kRunsOfPart = kParts > 0 ? kRuns / kParts : 1;
+  static_assert(kParts == 0 || kRun * kRunsOfPart == gpu::kSubgroup);
+  const int lane = t % gpu::kSubgroup;
+  const int row = kParts > 0 ? lane / kRunsOfPart : t / kRuns;
+  const int run = kParts > 0 ? lane % kRunsOfPart * kParts + t / gpu::kSubgroup : t % kRuns;
   const int start = run / parts * kRun * parts + run % parts;
   const Run<kParts> along_x{tile + row * tile_pitch + start, parts};
   const int behind = p.ring_blocks - 1;  // blocks of rows that the first output waits for
