@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/vmaf/adm/adm.h"
+#include "src/vmaf/fused_products.h"
 #include "src/vmaf/motion/motion.h"
 #include "src/vmaf/test_clips.h"
 #include "src/vmaf/vif/formula.h"
@@ -174,16 +175,18 @@ TEST(VmafFeature, StripesAreEqualAndEvenInNumber) {
   EXPECT_EQ(equal_stripe_rows(135, 64), 34);
 }
 
-TEST(VmafFeature, VifHasTheSameBitsWithoutFusedProducts) {
+TEST(VmafFeature, HasTheSameBitsWithoutFusedProducts) {
   const TestPair narrow(Scene::noise, 251, 67, 8), wide(Scene::noise, 251, 67, 12);
-  bool& fuses = vif_fuses_products();
+  bool& fuses = fuses_products();
   const bool is_fused = fuses;
   for (const TestPair* pair : {&narrow, &wide}) {
-    const VifSums expected = reference_vif(pair->planes(), kLimits);
+    const VifSums vif = reference_vif(pair->planes(), kLimits);
+    const AdmSums adm = reference_adm(pair->planes(), kSettings);
     for (const bool is_chosen : {false, is_fused}) {
       fuses = is_chosen;
       on_every_backend([&](const Execution& exec) {
-        EXPECT_TRUE(vif_of(pair->planes(), kLimits, false, exec) == expected);
+        EXPECT_TRUE(vif_of(pair->planes(), kLimits, false, exec) == vif);
+        EXPECT_TRUE(adm_of(pair->planes(), kSettings, false, exec) == adm);
       });
     }
   }

@@ -23,15 +23,25 @@
 HWY_BEFORE_NAMESPACE();
 namespace similis::vmaf_internal::HWY_NAMESPACE {
 
-void run_stripe(const AdmPlan& plan, std::int64_t stripe, std::span<AdmScaleSums> sums) {
+template <bool is_fused>
+void run_stripe_of(const AdmPlan& plan, std::int64_t stripe, std::span<AdmScaleSums> sums) {
+  RowMemory memory;
   if (plan.scale == 0) {
-    std::vector<SampleWavelet> wavelets(plan.samples.begin(), plan.samples.end());
-    AdmStripe<false>(plan, std::move(wavelets)).run(stripe, sums);
+    std::vector<SampleWavelet<is_fused>> wavelets;
+    for (const Plane& plane : plan.samples) wavelets.emplace_back(plane, memory);
+    AdmStripe<false, is_fused>(plan, std::move(wavelets), memory).run(stripe, sums);
   } else {
-    std::vector<DeepWavelet> wavelets;
-    for (const AdmPlane& input : plan.inputs) wavelets.emplace_back(input, plan.scale);
-    AdmStripe<true>(plan, std::move(wavelets)).run(stripe, sums);
+    std::vector<DeepWavelet<is_fused>> wavelets;
+    for (const AdmPlane& input : plan.inputs) wavelets.emplace_back(input, plan.scale, memory);
+    AdmStripe<true, is_fused>(plan, std::move(wavelets), memory).run(stripe, sums);
   }
+}
+
+void run_stripe(const AdmPlan& plan, std::int64_t stripe, std::span<AdmScaleSums> sums) {
+#if HWY_TARGET == HWY_AVX3
+  if (plan.is_fused) return run_stripe_of<true>(plan, stripe, sums);
+#endif
+  run_stripe_of<false>(plan, stripe, sums);
 }
 
 }  // namespace similis::vmaf_internal::HWY_NAMESPACE

@@ -53,23 +53,32 @@ HWY_INLINE W rounded_cubes(V32 z, const Rounding& of_square, const Rounding& of_
   });
 }
 
-// Lanes of columns from x on that are not beyond the span.
+// The column of a span's first vector, which begins with a line of the cache.
+inline std::int64_t first_vector(Span span) { return span.first / lanes_of_32() * lanes_of_32(); }
+
+// Lanes of columns from x on that are in the span.
 HWY_INLINE hn::Mask<D32> within(Span span, std::int64_t x) {
-  return hn::FirstN(
-      D32(), static_cast<std::size_t>(std::min<std::int64_t>(span.last - x, lanes_of_32())));
+  const auto first = [&](std::int64_t columns) HWY_ATTR {
+    return hn::FirstN(
+        D32(), static_cast<std::size_t>(std::clamp<std::int64_t>(columns - x, 0, lanes_of_32())));
+  };
+  return hn::And(first(span.last), hn::Not(first(span.first)));
 }
 
 // The sum of cubes_of(size_at(x)) of a row, where the cubes of zeros are 0.
 template <class SizeAt, class CubesOf>
 HWY_INLINE std::int64_t sum_of_cubes(Span span, const SizeAt& size_at, const CubesOf& cubes_of) {
   W sum = hn::Zero(Wide());
-  std::int64_t x = span.first;
+  std::int64_t x = first_vector(span);
+  const auto add_part = [&] HWY_ATTR {
+    sum = hn::Add(sum, cubes_of(hn::IfThenElseZero(within(span, x), size_at(x))));
+    x += lanes_of_32();
+  };
+  if (x < span.first) add_part();
   for (; x + lanes_of_32() <= span.last; x += lanes_of_32()) {
     sum = hn::Add(sum, cubes_of(size_at(x)));
   }
-  if (x < span.last) {
-    sum = hn::Add(sum, cubes_of(hn::IfThenElseZero(within(span, x), size_at(x))));
-  }
+  if (x < span.last) add_part();
   return sum_of_lanes(Wide(), sum);
 }
 

@@ -9,14 +9,16 @@
 #include <vector>
 
 #include "src/vmaf/adm/formula.h"
+#include "src/vmaf/fused_products.h"
 
 namespace similis::vmaf_internal {
 
 // Rows of a stripe, at most. It transforms 2 rows that its neighbours transform too.
 constexpr std::int64_t kAdmMostStripeRows = 64;
 
-/// From a row of approximations to the next one: their last two vectors may reach beyond the row.
-constexpr std::int64_t adm_stride(std::int64_t width) { return width + 32; }
+/// From a row of approximations to the next one, in whole lines of the cache: their last two
+/// vectors may reach beyond the row.
+constexpr std::int64_t adm_stride(std::int64_t width) { return (width + 63) / 32 * 32; }
 
 /// Bytes of an approximation of this scale's input: those of scale 0 have 16 bits.
 constexpr std::size_t adm_approximation_bytes(int scale) { return scale == 0 ? 2 : 4; }
@@ -61,6 +63,7 @@ struct AdmPlan {
   /// The next scale's inputs; empty after the last scale.
   std::vector<void*> approximations;
   bool is_measured = true;
+  bool is_fused = fuses_products();
 };
 
 }  // namespace similis::vmaf_internal

@@ -119,6 +119,21 @@ inline void restore_samples(const Coefficient* HWY_RESTRICT o, const Coefficient
     hn::StoreU(hn::ShiftRight<15>(hn::Add(hn::Mul(k, of_o), half)), d, restored + x);
   }
 }
+// 2^30 / size, cut off, of whole sizes from 1 to 2^15.
+template <class V> HWY_INLINE V inverse_of_15_bits(V size) {
+  const hn::DFromV<V> df;
+#if HWY_TARGET == HWY_AVX3
+  // Without the divider. Half of 1 / size more is cut off with the rest; the error after two steps
+  // is far below that half, which is 2^-16 at least.
+  V inverse{_mm512_rcp14_pd(size.raw)};
+  for (int step = 0; step < 2; ++step) {
+    inverse = hn::MulAdd(hn::NegMulAdd(size, inverse, hn::Set(df, 1.0)), inverse, inverse);
+  }
+  return hn::Floor(hn::Mul(inverse, hn::Set(df, 0x1p30 + 0.5)));
+#else
+  return hn::Floor(hn::Div(hn::Set(df, 0x1p30), size));
+#endif
+}
 inline void restore_deep(const Coefficient* HWY_RESTRICT o, const Coefficient* HWY_RESTRICT t,
     Span span, Coefficient* HWY_RESTRICT restored) {
   const hn::ScalableTag<double> df;
@@ -135,7 +150,7 @@ inline void restore_deep(const Coefficient* HWY_RESTRICT o, const Coefficient* H
     const auto power = hn::Sub(hn::Set(d64, std::uint64_t{2 * 1023 + 14} << 52), exponent);
     const auto shrink = hn::Min(one, hn::BitCast(df, power));
     const auto divisor = hn::Floor(hn::Add(hn::Mul(size, shrink), half));
-    const auto inverse = hn::Floor(hn::Div(hn::Set(df, 0x1p30), divisor));
+    const auto inverse = inverse_of_15_bits(divisor);
     const auto along = hn::Xor(of_t, hn::And(of_o, sign));
     const auto scaled = hn::Mul(hn::Mul(inverse, along), hn::Mul(shrink, hn::Set(df, 0x1p-15)));
     const auto limited = hn::Min(hn::Floor(hn::Add(scaled, half)), hn::Set(df, 32768.0));
@@ -222,12 +237,12 @@ HWY_INLINE Weights deep_weights(N m, N factor) {
 
 // A row of one setting after the split, and its maskers' weights.
 struct MaskedRow {
-  explicit MaskedRow(std::int64_t width) {
+  MaskedRow(std::int64_t width, RowMemory& memory) {
     for (auto& row : values) {
-      for (auto& band : row) band = PaddedRow<Coefficient>(width);
+      for (auto& band : row) band = PaddedRow<Coefficient>(width, memory);
     }
     for (auto* rows : {&three, &place}) {
-      for (auto& row : *rows) row = PaddedRow<Coefficient>(width);
+      for (auto& row : *rows) row = PaddedRow<Coefficient>(width, memory);
     }
   }
   // First of the detail, then of what is added; its masker is the other. `three` has the sums of
@@ -236,28 +251,30 @@ struct MaskedRow {
   std::array<PaddedRow<Coefficient>, 2> three, place;
 };
 
-template <bool is_deep> class AdmStripe {
-  using Wavelet = std::conditional_t<is_deep, DeepWavelet, SampleWavelet>;
+template <bool is_deep, bool is_fused> class AdmStripe {
+  using Wavelet = std::conditional_t<is_deep, DeepWavelet<is_fused>, SampleWavelet<is_fused>>;
   using Approximation = typename Wavelet::Approximation;
 
  public:
   /// wavelets: of the reference, then of each distorted image.
-  AdmStripe(const AdmPlan& plan, std::vector<Wavelet> wavelets)
+  AdmStripe(const AdmPlan& plan, std::vector<Wavelet> wavelets, RowMemory& memory)
       : plan_(plan),
         wavelets_(std::move(wavelets)),
-        o_(plan.width),
-        t_(plan.width),
-        near_(plan.width),
-        restored_(plan.width),
-        neighbour_(plan.width),
-        thresholds_(plan.width),
-        unread_(plan.width),
+        o_(plan.width, memory),
+        t_(plan.width, memory),
+        near_(plan.width, memory),
+        restored_(plan.width, memory),
+        neighbour_(plan.width, memory),
+        thresholds_(plan.width, memory),
+        unread_(plan.width, memory),
         counted_{plan.left, plan.width - plan.left},
-        seen_{std::max<std::int64_t>(0, counted_.first - 1),
+        seen_{first_vector({std::max<std::int64_t>(0, counted_.first - 1), 0}),
             std::min(plan.width, counted_.last + 1)} {
     for (std::size_t i = 1; i < wavelets_.size(); ++i) {
-      rings_.emplace_back(
-          plan.sensitivities.size(), std::vector<MaskedRow>(3, MaskedRow(plan.width)));
+      std::vector<Ring>& rings = rings_.emplace_back(plan.sensitivities.size());
+      for (Ring& ring : rings) {
+        for (int row = 0; row < 3; ++row) ring.emplace_back(plan.width, memory);
+      }
     }
   }
 
@@ -354,8 +371,9 @@ template <bool is_deep> class AdmStripe {
       if (seen_.first == 0) neighbour[-1] = neighbour[1];
       if (seen_.last == plan_.width) neighbour[plan_.width] = neighbour[plan_.width - 1];
       Coefficient* HWY_RESTRICT three = row.three[kind].get();
-      for (std::int64_t x = counted_.first; x < counted_.last; ++x) {
-        three[x] = neighbour[x - 1] + neighbour[x] + neighbour[x + 1];
+      for (std::int64_t x = seen_.first; x < counted_.last; x += lanes_of_32()) {
+        const N both = hn::Add(hn::LoadU(d, neighbour + x - 1), hn::LoadU(d, neighbour + x + 1));
+        hn::StoreU(hn::Add(both, hn::LoadU(d, neighbour + x)), d, three + x);
       }
     }
   }
@@ -379,8 +397,11 @@ template <bool is_deep> class AdmStripe {
       const std::array<PaddedRow<Coefficient>, kAdmBands>& values,
       const std::array<std::int64_t, kAdmBands>& factors, AdmBandSums& sums) {
     Coefficient* HWY_RESTRICT thresholds = thresholds_.get();
-    for (std::int64_t x = counted_.first; x < counted_.last; ++x) {
-      thresholds[x] = place[x] + row[x] + above[x] + below[x];
+    const I32 d;
+    for (std::int64_t x = seen_.first; x < counted_.last; x += lanes_of_32()) {
+      const N here = hn::Add(hn::LoadU(d, place + x), hn::LoadU(d, row + x));
+      const N others = hn::Add(hn::LoadU(d, above + x), hn::LoadU(d, below + x));
+      hn::StoreU(hn::Add(here, others), d, thresholds + x);
     }
     for (std::size_t band = 0; band < kAdmBands; ++band) {
       const AdmShifts& shifts = plan_.shifts[band];

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "src/vmaf/adm/plan.h"
+#include "src/vmaf/row_memory.h"
 #include "src/vmaf/words-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -27,29 +29,34 @@ namespace similis::vmaf_internal::HWY_NAMESPACE {
 
 using Coefficient = std::int32_t;
 
-// A row with room for an index of -1 to the left and for two vectors to the right.
+// A row in memory of others, with room for a vector to the left and for two vectors to the right.
 template <class T> class PaddedRow {
  public:
-  explicit PaddedRow(std::int64_t width = 0)
-      : values_(static_cast<std::size_t>(width) + 2 * kPadding) {}
-  T* get() { return values_.data() + kPadding; }
-  const T* get() const { return values_.data() + kPadding; }
+  PaddedRow() = default;
+  PaddedRow(std::int64_t width, RowMemory& memory)
+      : values_(reinterpret_cast<T*>(
+            memory.take(3 * kPaddingBytes + static_cast<std::size_t>(width) * sizeof(T)) +
+            kPaddingBytes)) {}
+  T* get() { return values_; }
+  const T* get() const { return values_; }
 
  private:
-  static constexpr std::size_t kPadding = 2 * HWY_MAX_BYTES / sizeof(T);
-  std::vector<T> values_;
+  static constexpr std::size_t kPaddingBytes =
+      std::max<std::size_t>(HWY_MAX_BYTES, RowMemory::kAlignment);
+  T* values_ = nullptr;
 };
 
 // h, v and d of one row.
 struct WaveletRow {
-  explicit WaveletRow(std::int64_t width)
-      : bands{PaddedRow<Coefficient>(width), PaddedRow<Coefficient>(width),
-            PaddedRow<Coefficient>(width)} {}
+  WaveletRow(std::int64_t width, RowMemory& memory) {
+    for (auto& band : bands) band = PaddedRow<Coefficient>(width, memory);
+  }
   std::array<PaddedRow<Coefficient>, kAdmBands> bands;
 };
 
 using D = hn::ScalableTag<std::uint32_t>;
 using V = hn::Vec<D>;
+inline std::int64_t lanes_of_words() { return static_cast<std::int64_t>(hn::Lanes(D())); }
 
 constexpr std::uint32_t tap_pair(std::int32_t first, std::int32_t second) {
   return (static_cast<std::uint32_t>(first) & 0xffff) | static_cast<std::uint32_t>(second) << 16;
@@ -62,8 +69,9 @@ using RowOfPairs = PaddedRow<std::uint32_t>;
 // Four rows in turn serve a window, and two of them the next one too.
 class RowsOfPairs {
  public:
-  explicit RowsOfPairs(std::int64_t words = 0) {
-    for (Row& row : rows_) row.words = RowOfPairs(words);
+  RowsOfPairs() = default;
+  RowsOfPairs(std::int64_t words, RowMemory& memory) {
+    for (Row& row : rows_) row.words = RowOfPairs(words, memory);
   }
   // load(index, words) fills a row that is not there.
   template <class Load> const std::uint32_t* row_at(std::int64_t index, Load load) {
@@ -97,7 +105,7 @@ void load_ends(std::int64_t width, Column column, std::uint32_t* HWY_RESTRICT to
 }
 
 // Pairs of four rows in even and odd columns, times the taps of one filter.
-struct PairsDown {
+template <bool is_fused> struct PairsDown {
   V even01, odd01, even23, odd23;
   HWY_INLINE PairsDown(const std::array<const std::uint32_t*, 4>& rows, std::int64_t i) {
     const D d;
@@ -114,13 +122,17 @@ struct PairsDown {
     const V taps01 = hn::Set(d, tap_pair(taps[0], taps[1]));
     const V taps23 = hn::Set(d, tap_pair(taps[2], taps[3]));
     const V first = hn::Set(d, start);
-    even = add_products(d, add_products(d, first, even01, taps01), even23, taps23);
-    odd = add_products(d, add_products(d, first, odd01, taps01), odd23, taps23);
+    const auto sum = [&](V pairs01, V pairs23) HWY_ATTR {
+      return add_products<is_fused>(
+          d, add_products<is_fused>(d, first, pairs01, taps01), pairs23, taps23);
+    };
+    even = sum(even01, even23);
+    odd = sum(odd01, odd23);
   }
 };
 
 // Sums across: of the low and of the high filter at output i.
-struct SumsAcross {
+template <bool is_fused> struct SumsAcross {
   V low, high;
   HWY_INLINE SumsAcross(
       const std::uint32_t* HWY_RESTRICT row, std::int64_t i, std::uint32_t start) {
@@ -128,9 +140,10 @@ struct SumsAcross {
     const V before = loaded(hn::LoadU(d, row + i - 1)), here = loaded(hn::LoadU(d, row + i)),
             after = loaded(hn::LoadU(d, row + i + 1));
     const auto sum = [&](const std::array<std::int32_t, 4>& taps) HWY_ATTR {
-      V result = add_products(d, hn::Set(d, start), before, hn::Set(d, tap_pair(0, taps[0])));
-      result = add_products(d, result, here, hn::Set(d, tap_pair(taps[1], taps[2])));
-      return add_products(d, result, after, hn::Set(d, tap_pair(taps[3], 0)));
+      V result = hn::Set(d, start);
+      result = add_products<is_fused>(d, result, before, hn::Set(d, tap_pair(0, taps[0])));
+      result = add_products<is_fused>(d, result, here, hn::Set(d, tap_pair(taps[1], taps[2])));
+      return add_products<is_fused>(d, result, after, hn::Set(d, tap_pair(taps[3], 0)));
     };
     low = sum(kAdmLow);
     high = sum(kAdmHigh);
@@ -152,11 +165,15 @@ HWY_INLINE void store(V v, std::int16_t* to) {
 }
 
 // The wavelet of samples.
-class SampleWavelet {
+template <bool is_fused> class SampleWavelet {
  public:
   using Approximation = std::int16_t;
-  explicit SampleWavelet(const Plane& plane)
-      : plane_(plane), words_((plane.width + 1) / 2), rows_(words_), low_(words_), high_(words_) {}
+  SampleWavelet(const Plane& plane, RowMemory& memory)
+      : plane_(plane),
+        words_((plane.width + 1) / 2),
+        rows_(words_, memory),
+        low_(words_, memory),
+        high_(words_, memory) {}
 
   // Row y. approximation: where it goes, with room for a vector more.
   void transform(std::int64_t y, bool has_bands, WaveletRow& to, Approximation* approximation) {
@@ -211,8 +228,8 @@ class SampleWavelet {
     const auto shifted = [&](V v) HWY_ATTR {
       return hn::BitCast(d, by_depth.right(hn::BitCast(hn::RebindToSigned<D>(), v)));
     };
-    for (std::int64_t i = -1; i < words_ + 1; i += static_cast<std::int64_t>(hn::Lanes(d))) {
-      const PairsDown pairs(rows, i);
+    for (std::int64_t i = -lanes_of_words(); i < words_ + 1; i += lanes_of_words()) {
+      const PairsDown<is_fused> pairs(rows, i);
       V even, odd;
       pairs.sums(kAdmLow, half, even, odd);
       hn::StoreU(lower_halves(d, shifted(even), shifted(odd)), d, low_.get() + i);
@@ -225,7 +242,7 @@ class SampleWavelet {
   void across(
       const std::uint32_t* row, Low* HWY_RESTRICT low, Coefficient* HWY_RESTRICT high) const {
     for (std::int64_t i = 0; i < words_; i += static_cast<std::int64_t>(hn::Lanes(D()))) {
-      const SumsAcross sums(row, i, 0x8000);
+      const SumsAcross<is_fused> sums(row, i, 0x8000);
       store(shifted(sums.low, 16), low + i);
       store(shifted(sums.high, 16), high + i);
     }
@@ -238,17 +255,17 @@ class SampleWavelet {
 };
 
 // The wavelet of an approximation. That of scale 1 has 16 bits.
-class DeepWavelet {
+template <bool is_fused> class DeepWavelet {
  public:
   using Approximation = Coefficient;
-  DeepWavelet(const AdmPlane& plane, int scale)
+  DeepWavelet(const AdmPlane& plane, int scale, RowMemory& memory)
       : plane_(plane),
         is_narrow_(scale == 1),
         across_shift_(kAdmShiftAcross[static_cast<std::size_t>(scale)]),
         words_((plane.width + 1) / 2) {
-    for (RowsOfPairs* rows : {&lower_rows_, &upper_rows_}) *rows = RowsOfPairs(words_);
+    for (RowsOfPairs* rows : {&lower_rows_, &upper_rows_}) *rows = RowsOfPairs(words_, memory);
     for (auto* halves : {&low_, &high_}) {
-      for (RowOfPairs& row : *halves) row = RowOfPairs(words_);
+      for (RowOfPairs& row : *halves) row = RowOfPairs(words_, memory);
     }
   }
 
@@ -318,8 +335,8 @@ class DeepWavelet {
       const std::array<const std::uint32_t*, 4>& upper) {
     const D d;
     const V carry = hn::Set(d, kCarry);
-    for (std::int64_t i = -1; i < words_ + 1; i += static_cast<std::int64_t>(hn::Lanes(d))) {
-      const PairsDown pairs(lower, i), upper_pairs(upper, i);
+    for (std::int64_t i = -lanes_of_words(); i < words_ + 1; i += lanes_of_words()) {
+      const PairsDown<is_fused> pairs(lower, i), upper_pairs(upper, i);
       const auto filter = [&](const std::array<std::int32_t, 4>& taps, Halves& to) HWY_ATTR {
         V even, odd;
         pairs.sums(taps, is_narrow ? 0 : 0x8000, even, odd);
@@ -344,7 +361,7 @@ class DeepWavelet {
     const VectorShift<D> to_upper(16 - across_shift_);
     const VectorShift<hn::RebindToSigned<D>> across_shift(across_shift_);
     for (std::int64_t i = 0; i < words_; i += static_cast<std::int64_t>(hn::Lanes(D()))) {
-      const SumsAcross lower(rows[0].get(), i, half), upper(rows[1].get(), i, 0);
+      const SumsAcross<is_fused> lower(rows[0].get(), i, half), upper(rows[1].get(), i, 0);
       const auto joined = [&](V lower_sum, V upper_sum) HWY_ATTR {
         const V lower_part = hn::BitCast(D(), across_shift.right(hn::BitCast(di, lower_sum)));
         return hn::Add(lower_part, to_upper.left(upper_sum));

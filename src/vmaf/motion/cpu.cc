@@ -16,6 +16,7 @@
 
 #include "src/core/parallel.h"
 #include "src/vmaf/motion/motion.h"
+#include "src/vmaf/row_memory.h"
 #include "src/vmaf/words-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -94,13 +95,16 @@ constexpr std::uint32_t tap_pair(std::int32_t first, std::int32_t second) {
 // vector and a word to the right.
 class RowOfPairs {
  public:
-  explicit RowOfPairs(std::int64_t width)
-      : words_(static_cast<std::size_t>(width) / 2 + 2 * kPadding) {}
-  std::uint32_t* get() { return words_.data() + kPadding; }
+  RowOfPairs(std::int64_t width, RowMemory& memory)
+      : words_(reinterpret_cast<std::uint32_t*>(
+            memory.take(3 * kPaddingBytes + static_cast<std::size_t>(width) * 2) + kPaddingBytes)) {
+  }
+  std::uint32_t* get() { return words_; }
 
  private:
-  static constexpr std::size_t kPadding = HWY_MAX_BYTES / sizeof(std::uint32_t) + 2;
-  std::vector<std::uint32_t> words_;
+  static constexpr std::size_t kPaddingBytes =
+      std::max<std::size_t>(HWY_MAX_BYTES, RowMemory::kAlignment);
+  std::uint32_t* words_;
 };
 
 // Repeats columns beyond the row's ends as windows see them.
@@ -120,8 +124,11 @@ inline void reflect_ends(std::uint32_t* words, std::int64_t width) {
 class NarrowMotion {
  public:
   NarrowMotion(const Plane& earlier, const Plane& later)
-      : earlier_(earlier), later_(later), half_(later.width), lowest_(later.width) {
-    for (int i = 0; i < 2 * kRadius + 1; ++i) ring_.emplace_back(later.width);
+      : earlier_(earlier),
+        later_(later),
+        half_(later.width, memory_),
+        lowest_(later.width, memory_) {
+    for (int i = 0; i < 2 * kRadius + 1; ++i) ring_.emplace_back(later.width, memory_);
   }
 
   template <class Sample> std::int64_t sad(std::int64_t first, std::int64_t last) {
@@ -276,6 +283,7 @@ class NarrowMotion {
   }
 
   const Plane &earlier_, &later_;
+  RowMemory memory_;
   std::vector<RowOfPairs> ring_;
   RowOfPairs half_, lowest_;
 };

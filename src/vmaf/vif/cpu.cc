@@ -32,7 +32,7 @@ namespace similis::vmaf_internal::HWY_NAMESPACE {
 template <class Sample>
 void measure_stripe_of(const VifPlan& plan, std::int64_t stripe, std::span<VifScaleSums> sums) {
 #if HWY_TARGET == HWY_AVX3
-  if (plan.fuses_products) return VifStripe<Sample, true>(plan).measure(stripe, sums);
+  if (plan.is_fused) return VifStripe<Sample, true>(plan).measure(stripe, sums);
 #endif
   VifStripe<Sample, false>(plan).measure(stripe, sums);
 }
@@ -79,15 +79,6 @@ void add(const VifScaleSums& part, VifScaleSums& sums) {
 }
 
 }  // namespace
-
-bool& vif_fuses_products() {
-#if HWY_ARCH_X86
-  static bool fuses = __builtin_cpu_supports("avx512vnni") != 0;
-#else
-  static bool fuses = false;
-#endif
-  return fuses;
-}
 
 void vif_logarithms_cpu(const std::uint32_t* numbers, std::uint32_t* logs, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(logarithms)(numbers, logs, count);

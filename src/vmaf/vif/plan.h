@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "src/vmaf/fused_products.h"
 #include "src/vmaf/vif/formula.h"
 
 namespace similis::vmaf_internal {
@@ -17,10 +18,6 @@ constexpr std::int64_t vif_most_stripe_rows(int scale) { return scale == 0 ? 128
 constexpr std::int64_t kVifTileColumns = 240;
 // Columns to the left of a tile, for every scale.
 constexpr std::int64_t kVifMargin = 8;
-
-/// Whether the processor multiplies pairs of 16 bits and adds them in one instruction, which is
-/// then used where the vector target is AVX3. A test changes it.
-bool& vif_fuses_products();
 
 struct VifPlan {
   VifPlan(const Plane& of_reference, std::span<const Plane> of_distorted, int at_scale, int depth,
@@ -38,7 +35,7 @@ struct VifPlan {
   int scale, bit_depth;
   std::span<const double> gain_limits;
   std::int64_t stripe_rows, stripes;
-  bool fuses_products = vif_fuses_products();
+  bool is_fused = fuses_products();
   bool is_measured = true;  ///< otherwise only the next scale is made
   /// The planes of the next scale, dense ones, of the reference and of each distorted image; none
   /// behind the last scale.

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which instructions multiply and add the halves of words, in words-inl.h.
+#pragma once
+
+namespace similis::vmaf_internal {
+
+/// Whether the processor multiplies pairs of 16 bits and adds them in one instruction, which is
+/// then used where the vector target is AVX3. A test changes it.
+bool& fuses_products();
+
+}  // namespace similis::vmaf_internal
