@@ -13,6 +13,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -102,6 +103,22 @@ HWY_INLINE hn::Vec<D> upper_words(D d, const DoubleAt& double_at) {
 #endif
 }
 
+#if HWY_TARGET == HWY_AVX3
+// a / b without the divider, which takes 16 cycles for eight doubles: rounded as a quotient is,
+// where b is a normal number whose mantissa is not all ones. Each of the first two steps doubles
+// the number of right bits of 1/b; the third rounds it to nearest, and then so does the last step
+// of the quotient. Source: Markstein, IBM J. Res. Dev. 34(1), 1990.
+template <class D> HWY_INLINE hn::Vec<D> quotient_by_products(D d, hn::Vec<D> a, hn::Vec<D> b) {
+  const auto one = hn::Set(d, 1.0);
+  hn::Vec<D> inverse{_mm512_rcp14_pd(b.raw)};
+  for (int step = 0; step < 3; ++step) {
+    inverse = hn::MulAdd(hn::NegMulAdd(b, inverse, one), inverse, inverse);
+  }
+  const auto quotient = hn::Mul(a, inverse);
+  return hn::MulAdd(hn::NegMulAdd(b, quotient, a), inverse, quotient);
+}
+#endif
+
 // Rows of up to kColumns windows, one after the other: begin(), add() vector by vector, finish().
 // What they carry is summed in lanes, which end_tile() adds up.
 template <std::size_t kColumns> class VifInformation {
@@ -114,7 +131,7 @@ template <std::size_t kColumns> class VifInformation {
  public:
   explicit VifInformation(std::span<const double> gain_limits)
       : gain_limits_(gain_limits),
-        totals_(gain_limits.size() * kRoom),
+        totals_(gain_limits.size()),
         sums_((1 + gain_limits.size()) * kMostLanes) {}
 
   void begin() { count_ = 0; }
@@ -168,9 +185,9 @@ template <std::size_t kColumns> class VifInformation {
       hn::Store(log_of(d, hn::Load(d, noise_words_ + i)), d, noise_words_ + i);
     }
     for (std::size_t k = 0; k < gain_limits_.size(); ++k) {
-      const std::uint32_t* HWY_RESTRICT totals = &totals_[k * kRoom];
+      const std::uint32_t* HWY_RESTRICT totals = totals_[k].words.data();
       add_to(1 + k, [&](std::size_t i) HWY_ATTR {
-        return hn::Sub(log_of(d, hn::LoadU(d, totals + i)), hn::Load(d, noise_words_ + i));
+        return hn::Sub(log_of(d, hn::Load(d, totals + i)), hn::Load(d, noise_words_ + i));
       });
     }
   }
@@ -203,7 +220,12 @@ template <std::size_t kColumns> class VifInformation {
         s1[v] = hn::PromoteTo(d, hn::LoadU(di, reference_ + at));
         const auto s2 = hn::PromoteTo(d, hn::LoadU(di, distorted_ + at));
         const auto s12 = hn::PromoteTo(d, hn::LoadU(di, covariance_ + at));
-        gain[v] = hn::Div(s12, hn::Add(s1[v], epsilon));
+        const auto divisor = hn::Add(s1[v], epsilon);
+#if HWY_TARGET == HWY_AVX3
+        gain[v] = v == 0 ? hn::Div(s12, divisor) : quotient_by_products(d, s12, divisor);
+#else
+        gain[v] = hn::Div(s12, divisor);
+#endif
         const auto rest = hn::Max(hn::Zero(d), hn::Sub(s2, hn::Mul(gain[v], s12)));
         noise[v] = hn::Add(hn::Trunc(rest), least);
       }
@@ -215,13 +237,13 @@ template <std::size_t kColumns> class VifInformation {
           d32, noise_words_ + i);
       for (std::size_t k = 0; k < gain_limits_.size(); ++k) {
         const auto limit = hn::Set(d, gain_limits_[k]);
-        hn::StoreU(upper_words(d32,
-                       [&](std::size_t lane) HWY_ATTR {
-                         const std::size_t v = vector_of(lane);
-                         const auto g = hn::Min(gain[v], limit);
-                         return hn::Add(hn::Trunc(hn::Mul(hn::Mul(g, g), s1[v])), noise[v]);
-                       }),
-            d32, &totals_[k * kRoom + i]);
+        hn::Store(upper_words(d32,
+                      [&](std::size_t lane) HWY_ATTR {
+                        const std::size_t v = vector_of(lane);
+                        const auto g = hn::Min(gain[v], limit);
+                        return hn::Add(hn::Trunc(hn::Mul(hn::Mul(g, g), s1[v])), noise[v]);
+                      }),
+            d32, &totals_[k].words[i]);
       }
     }
   }
@@ -248,8 +270,11 @@ template <std::size_t kColumns> class VifInformation {
   V flat_count_ = hn::Zero(D()), flat_lower_ = hn::Zero(D()), flat_upper_ = hn::Zero(D());
   alignas(64) std::int32_t reference_[kRoom], distorted_[kRoom], covariance_[kRoom];
   alignas(64) std::uint32_t reference_words_[kRoom], noise_words_[kRoom];
-  std::vector<std::uint32_t> totals_;  // by limit
-  std::vector<std::uint32_t> sums_;    // of the reference, then by limit
+  struct Totals {
+    alignas(64) std::array<std::uint32_t, kRoom> words;
+  };
+  std::vector<Totals> totals_;       // by limit
+  std::vector<std::uint32_t> sums_;  // of the reference, then by limit
 };
 
 }  // namespace similis::vmaf_internal::HWY_NAMESPACE
