@@ -90,9 +90,13 @@ SIMILIS_API ValueAndGradient ssim_backward(const TensorView& x, const TensorView
 struct SsimRequest {
   enum class Form : std::uint8_t { similarity, loss };
   Form form = Form::similarity;
-  double l1_weight = 0;        ///< adds l1_weight·|x - y|, reduced as the map is, over all pixels
-  double ssim_weight = 1;      ///< multiplies SSIM, or 1 - SSIM in a loss
-  TensorView upstream = {};    ///< multiplies the gradients; shaped as value. Empty: 1
+  double l1_weight = 0;      ///< adds l1_weight·|x - y|, reduced as the map is, over all pixels
+  double ssim_weight = 1;    ///< multiplies SSIM, or 1 - SSIM in a loss
+  TensorView upstream = {};  ///< multiplies the gradients; shaped as value. Empty: 1
+  /// [N,C], f32, dense: half of x + y at about the middle of each channel. A GPU sums the moments
+  /// of volumes in f32 about it. Parts of a volume that are given one middle have the rounding
+  /// errors of one call for all of it. Empty: that of x and y. It changes nothing else.
+  TensorView middle = {};
   TensorView value = {};       ///< dense; f32 or f64; a map f64 for f64 and i32 images alone
   TensorView x_gradient = {};  ///< any strides but 0; the images' dtype
   TensorView y_gradient = {};

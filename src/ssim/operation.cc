@@ -39,6 +39,7 @@ constexpr Option kRequest[] = {
     option<&R::form, &C::form>("form", kForms),
     option<&R::ssim_weight, &C::ssim_weight>("ssim_weight", kAnyNumber),
     option<&R::l1_weight, &C::l1_weight>("l1_weight", kAnyNumber),
+    option<&R::middle, &C::middle>("middle"),
     reserved<&C::reserved>(),
 };
 

@@ -74,6 +74,20 @@ Pass checked_pass(const char* operation, const TensorView& x, const TensorView& 
   return pass;
 }
 
+void require_middle(const char* operation, const TensorView& middle, const TensorView& x) {
+  if (middle.empty()) return;
+  const Extents planes = {x.shape[0], x.shape[1]};
+  require(middle.shape == planes, "{}: middle has shape {}; it must be [N,C], {}", operation,
+      middle.shape, planes);
+  require(
+      middle.dtype == DType::f32, "{}: middle is {}; it must be float32", operation, middle.dtype);
+  const Extents dense = dense_strides(planes);
+  require(middle.strides == dense, "{}: middle has strides {}; it must be dense, {}", operation,
+      middle.strides, dense);
+  require(middle.device == x.device, "{}: middle is on {}; it must be on {} as x is", operation,
+      middle.device, x.device);
+}
+
 // Completes a checked pass by what the request says, and runs it.
 void finish(Pass pass, const TensorView& x, const SsimRequest& request, const Execution& exec) {
   require(
@@ -91,6 +105,7 @@ void finish(Pass pass, const TensorView& x, const SsimRequest& request, const Ex
   } else {
     require_result(operation, request.value, request.upstream, x, shape);
   }
+  require_middle(operation, request.middle, x);
   require_gradient(operation, "x_gradient", request.x_gradient, x);
   require_gradient(operation, "y_gradient", request.y_gradient, x);
   const bool is_loss = request.form == SsimRequest::Form::loss;
@@ -104,6 +119,7 @@ void finish(Pass pass, const TensorView& x, const SsimRequest& request, const Ex
                   : pass.sums ? sums_of_term(request.upstream, 0)
                               : as_upstream(request.upstream, shape);
   if (pass.sums && request.l1_weight != 0) pass.l1_upstream = sums_of_term(request.upstream, 1);
+  pass.middle = request.middle;
   pass.x_gradient = as_volumes(request.x_gradient);
   pass.y_gradient = as_volumes(request.y_gradient);
   kSsim.run(pass, x.device, exec);

@@ -50,6 +50,9 @@ struct Pass {
   TensorView value;        ///< dense: [], [N], [N,C] or the map [N,C,D',H',W']; empty if not wanted
   TensorView upstream;     ///< shaped as value, any float dtype and strides; empty is 1
   TensorView l1_upstream;  ///< read with sums
+  /// [N,C] in f32, dense: what kernels of volumes shift x and y by, in place of a voxel of these.
+  /// Empty if none.
+  TensorView middle;
   TensorView x_gradient, y_gradient;  ///< 5-D, any strides; empty if not wanted
   /// On the CPU, the gradients that the next coarser level of MS-SSIM sends back: of the halved
   /// images, dense, f32 or f64. Each pixel's gradient gets its share of the coarse one as it is

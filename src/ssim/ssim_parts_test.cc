@@ -111,6 +111,49 @@ TEST(SsimParts, TakeAllTypesAndMasks) {
   }
 }
 
+// A GPU sums moments of f32 about a constant. Parts that share the whole's have its rounding
+// errors.
+TEST(SsimPartsCuda, OfVolumesAreRoundedAsTheWhole) {
+  if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << gpu::describe(DeviceKind::cuda);
+  const test::ScopedBackend chosen({.name = "CUDA", .on_gpu = true});
+  const Extents shape = {1, 2, 23, 13, 14};
+  const std::int64_t voxels = shape[2] * shape[3] * shape[4];
+  const auto noise = [&](std::uint32_t seed, std::int64_t i) {  // brighter in later slices
+    const double slice = static_cast<double>(i % voxels / (shape[3] * shape[4]));
+    return 0.1 * slice + test::uniform(seed, i) - 0.5;
+  };
+  const Pair images = {
+      test::make(shape, DType::f32, Layout::dense, [&](std::int64_t i) { return noise(1, i); }),
+      test::make(shape, DType::f32, Layout::dense,
+          [&](std::int64_t i) { return 0.7 * noise(1, i) + 0.3 * noise(2, i); })};
+  const test::Array upstream =
+      test::make({2, 1, 2}, DType::f64, Layout::dense, [](std::int64_t) { return 1.0; });
+  const test::Array middle = test::make({1, 2}, DType::f32, Layout::dense, [&](std::int64_t i) {
+    const std::int64_t at = i * voxels + (11 * shape[3] + 6) * shape[4] + 7;
+    return 0.85 * noise(1, at) + 0.15 * noise(2, at);
+  });
+  for (const Padding padding : {Padding::valid, Padding::same, Padding::reflect}) {
+    for (const int window : {5, 11}) {
+      SCOPED_TRACE(fmt::format("{} {}", ssim_internal::name(padding), window));
+      const SsimOptions options{.window_size = window, .padding = padding, .sums = true};
+      const SsimRequest request{.upstream = upstream, .middle = middle};
+      const Sums whole = window_test::sums_of_parts(ssim_into, images, {0}, request, options);
+      const Sums parts =
+          window_test::sums_of_parts(ssim_into, images, {0, 4, 17}, request, options);
+      EXPECT_LE(test::relative_l2(parts.value, whole.value), 1e-7);
+      EXPECT_LE(
+          test::relative_l2(to_doubles(parts.x_gradient), to_doubles(whole.x_gradient)), 3e-7);
+      EXPECT_LE(
+          test::relative_l2(to_doubles(parts.y_gradient), to_doubles(whole.y_gradient)), 3e-7);
+      // Without a middle all of the volume is shifted by this voxel.
+      const Sums plain =
+          window_test::sums_of_parts(ssim_into, images, {0}, {.upstream = upstream}, options);
+      EXPECT_LE(
+          test::relative_l2(to_doubles(plain.x_gradient), to_doubles(whole.x_gradient)), 3e-7);
+    }
+  }
+}
+
 TEST(SsimParts, OfAMapAreItsRows) {
   const Pair images = pair_of({1, 2, 31, 37}, DType::f32);
   const SsimOptions options{.padding = Padding::same, .reduction = Reduction::none};

@@ -65,6 +65,7 @@ void run_chosen(const Operation& operation, const TensorView& x, const TensorVie
   std::deque<test::OnGpu> copies;
   const auto there = [&](const TensorView& view) { return copies.emplace_back(view).view(); };
   request.upstream = there(request.upstream);
+  if constexpr (requires { request.middle; }) request.middle = there(request.middle);
   if constexpr (requires { options.mask; }) options.mask = there(options.mask);
   if constexpr (requires { options.valid_mask; }) options.valid_mask = there(options.valid_mask);
   const test::OnGpu value(request.value), x_gradient(request.x_gradient),

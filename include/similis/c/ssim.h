@@ -30,12 +30,14 @@ typedef struct similis_ssim_options {
                                    end_row; 0 and 0: all */
   int32_t sums;     /**< 1: value is [2,N,C] in float64, or [4,N,C] with |x - y|: sums, weights */
   int32_t reserved; /**< 0 */
+  const similis_tensor* middle; /**< [N,C] in float32, dense: half of x + y at about the middle of
+                                     the volume of which x and y are a part; NULL: of x and y */
 } similis_ssim_options;
 #define SIMILIS_SSIM_DEFAULTS                                                                 \
   {                                                                                           \
     sizeof(similis_ssim_options), 0.0, {1.5, 1.5, 1.5}, 0.01, 0.03, 1.0, 0.0, NULL, NULL,     \
         {11, 11, 11}, SIMILIS_PADDING_VALID, SIMILIS_REDUCTION_MEAN, SIMILIS_FORM_SIMILARITY, \
-        SIMILIS_WINDOW_GAUSSIAN, 0, 0, 0, 0, 0                                                \
+        SIMILIS_WINDOW_GAUSSIAN, 0, 0, 0, 0, 0, NULL                                          \
   }
 
 /** SSIM of x and y and the gradients of Σ upstream·value, in one pass.

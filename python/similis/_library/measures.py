@@ -126,10 +126,10 @@ class Measure:
         self._lists = [rows[name].pack(each, self.options) for name, each in read.items()]
         self.options_address = ctypes.addressof(self.options)
         self.index, self.arrange = self.table.index, _arrangement(self.table)
-        places = self.arrange(range(11))
+        places = self.arrange(range(12))
         self.is_in_order = places == tuple(range(8))
         # The measure takes these behind the eight tensors of run(): most take nothing.
-        self.behind = (None, None, None) if max(places) > 7 else ()
+        self.behind = (None, None, None, None) if max(places) > 7 else ()
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"a measure has no option {name}")
@@ -177,15 +177,16 @@ _PLACES: Final = {
     "value": 5,
     "x_gradient": 6,
     "y_gradient": 7,
-    "histogram": 8,
-    "limits": 10,
+    "middle": 8,
+    "histogram": 9,
+    "limits": 11,
 }
 
 
 def _arrangement(table: Table) -> Callable[[Sequence[Any]], Any]:
     """The tensors in the order of similis_call(), of (x, y, mask, valid_mask, upstream, value,
-    x_gradient, y_gradient, histogram, None, limits)."""
-    none = 9
+    x_gradient, y_gradient, middle, histogram, None, limits)."""
+    none = 10
     masks = [_PLACES[name] for name in table.masks]
     outputs = [_PLACES.get(name, none) for name in table.outputs]
     if "value" not in table.outputs:  # the value is a histogram, or a smoothed image
@@ -215,15 +216,17 @@ def run(
     most_threads: int = 0,
     histogram: Described = None,
     limits: Described = None,
+    middle: Described = None,
 ) -> None:
     """One pass over (x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient).
 
     histogram, limits: for mutual_information, those of the whole image of which x and y are a part.
+    middle: for ssim, that of the whole volume.
 
     The caller allocates value and gradients; None leaves one out. Raises what the library refuses.
     The interpreter's lock is released during the call.
     """
-    arranged = list(measure.arrange((*tensors, histogram, None, limits)))
+    arranged = list(measure.arrange((*tensors, middle, histogram, None, limits)))
     if measure.with_means:
         value = tensors[_PLACES["value"]]
         assert value is not None

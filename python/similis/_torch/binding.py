@@ -35,7 +35,8 @@ def stream_of(tensor: Tensor) -> int:
 
 def run_measure_by_ctypes(measure: measures.Measure, x: Tensor, *others: Optional[Tensor]) -> None:
     tensors = [c_tensor(tensor) for tensor in (x, *others)]
-    measures.run(measure, tensors, stream_of(x), torch.get_num_threads())
+    middle = tensors.pop() if len(tensors) == 9 else None
+    measures.run(measure, tensors, stream_of(x), torch.get_num_threads(), middle=middle)
 
 
 def scale_by_ctypes(tensor: Tensor, factor: Tensor) -> None:
@@ -141,7 +142,8 @@ def _choose_binding() -> tuple[str, dict[str, Any]]:
 
 
 BINDING, _functions = _choose_binding()
-# run_measure(measure, x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient)
+# run_measure(measure, x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient), and for a part
+# of a volume SSIM's middle
 run_measure = run_measure_by_tvm_ffi(_functions) if _functions else run_measure_by_ctypes
 # run_transform(call, operands, outputs, accumulate, elsewhere, noted): outputs in the order of the
 # C function

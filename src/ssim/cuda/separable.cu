@@ -288,6 +288,7 @@ template <class L> class Separable {
     work_.geometry = g_;
     work_.x = gpu::View(plan.pass.x);
     work_.y = gpu::View(plan.pass.y);
+    work_.middle = static_cast<const float*>(plan.pass.middle.data());
     work_.of_sums = plan.pass.of_sums;
     copy_taps(plan.pass.window.z, work_.taps[0]);
     copy_taps(plan.pass.window.y, work_.taps[1]);

@@ -35,6 +35,7 @@ template <int the_radius> struct Taps {
 struct Work {
   Geometry geometry;
   gpu::View x, y, gradient;
+  const float* middle = nullptr;  // of each plane, to shift s by; null: a voxel of x and y
   bool of_sums = false;           // x holds x + y, and y holds x - y
   float sign = 1;                 // sign of d: -1 for the gradient by y
   float taps[3][kMostTaps] = {};  // along z, y and x; as many as the kernel has
@@ -75,12 +76,15 @@ struct Plane {
     const std::int64_t channel = plane - image * w.geometry.channels;
     x = w.x.plane(image, channel);
     y = w.y.plane(image, channel);
+    const float middle = w.middle != nullptr ? w.middle[plane] : middle_voxel(w);
+    // A pixel that is not finite must reach only the windows that see it.
+    half_shift = fabsf(middle) < INFINITY ? middle : 0.f;
+  }
+  __device__ float middle_voxel(const Work& w) const {
     const std::int64_t(&e)[3] = w.geometry.extent;
     const float middle_x = load(w.x, x + w.x.at(e[0] / 2, e[1] / 2, e[2] / 2));
     const float middle_y = load(w.y, y + w.y.at(e[0] / 2, e[1] / 2, e[2] / 2));
-    const float middle = (w.of_sums ? middle_x : middle_x + middle_y) / 2;
-    // A pixel that is not finite must reach only the windows that see it.
-    half_shift = fabsf(middle) < INFINITY ? middle : 0.f;
+    return (w.of_sums ? middle_x : middle_x + middle_y) / 2;
   }
   __device__ float sum(const Work& w, float vx, float vy) const {
     return w.of_sums ? vx - 2 * half_shift : (vx - half_shift) + (vy - half_shift);

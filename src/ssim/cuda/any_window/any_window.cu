@@ -85,6 +85,7 @@ template <class T> class AnyWindow {
     work_.contrast = pass_.term == Term::contrast;
     work_.reduces = plan.reduces();
     work_.of_sums = pass_.of_sums;
+    work_.middle = static_cast<const float*>(pass_.middle.data());
     work_.bias = static_cast<T>(pass_.bias);
     work_.term_weight = static_cast<T>(pass_.term_weight);
     work_.l1_weight = static_cast<T>(pass_.l1_weight);

@@ -58,7 +58,8 @@ template <class T> struct Work {
   Constants<T> constants;  // as point() takes them if they are f32
   Padding padding;
   bool contrast, reduces, of_sums;
-  T sign;  // of d: -1 for the gradient by y
+  const float* middle;  // of each plane, to shift its s by; null: a voxel of x and y
+  T sign;               // of d: -1 for the gradient by y
   T bias, term_weight, l1_weight;
   PlaneSlope slope;
   T* averages;       // [slice][4, or 5 with valid_mask][slice's array]; null for a 2-D image
@@ -147,6 +148,11 @@ template <class T> struct Slice {
     }
   }
   __device__ void find_shift_of_plane(const Work<T>& w) {
+    if (std::is_same_v<T, float> && w.middle != nullptr) {
+      const float middle = w.middle[plane];
+      half_shift = fabsf(middle) < INFINITY ? static_cast<T>(middle) : T(0);
+      return;
+    }
     const int origin[kAxes] = {};
     find_shift(w, origin, w.extent);
   }
