@@ -90,8 +90,8 @@ def register(
         slabs, moving_slabs: similis.distributed.Slabs, of fixed and moving, which are then own rows
             [1,C,z,Y,X] or [1,C,y,X], of volumes that no rank holds whole. It is then
             similis.distributed.register(), which returns own rows of the field. moving_slabs are
-            by default those of fixed. Masks, labels, nan, the stage symmetric and the metric dice
-            are refused.
+            by default those of fixed. Masks are own rows likewise. Labels, the stage symmetric and
+            the metric dice are refused.
         callback: called as callback(stage, level, iteration, loss) after each iteration; returning
             False ends the registration with the last valid field. On a GPU it is told of up to
             10 iterations of the deformable stage at a time, after all of them.
@@ -169,7 +169,7 @@ def register(
 
 
 # What images in slabs do not take.
-_NOT_ON_SLABS = ("fixed_mask", "moving_mask", "fixed_labels", "moving_labels", "nan")
+_NOT_ON_SLABS = ("fixed_labels", "moving_labels")
 
 
 # similis.distributed.register(), once somebody has imported similis.distributed, as who has slabs did.

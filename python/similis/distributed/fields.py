@@ -162,9 +162,11 @@ class _Determinants(torch.autograd.Function):
         split: Split = ctx.split
         going, messages = [], Messages(split.slabs)
         for side, piece in enumerate(split.borders):
-            (gradient,) = ctx.neighbours.at(side)
+            (rows,) = ctx.neighbours.at(side)
+            wide = torch.float64 if u.dtype == torch.float64 else torch.float32
+            gradient = rows[:, :0].to(wide)
             if piece is not None:
-                gradient = _gradient_of_piece(ctx, piece, gradient, upstream).to(u.dtype)
+                gradient = _gradient_of_piece(ctx, piece, rows, upstream)
             going.append(Homeward(split.slabs, gradient, split.wanted[side], 1, messages))
         messages.begin()
         if split.inside is None:

@@ -117,7 +117,11 @@ class _Call:
             given = require_call(agreement, x, y, slabs, mask, options, _DEFAULTS)
             if given["data_range"] is not None:
                 given["data_range"] = values.plain_range(operation, given["data_range"])
-            x, y = self.images = taken_images(operation, x, y, given, has_range=True)
+            x, y = taken_images(operation, x, y, given, has_range=True)
+            if x.dtype in (torch.float16, torch.bfloat16):
+                # Each pixel has a gradient of several levels, and their sum alone is rounded.
+                x, y = x.float(), y.float()
+            self.images = x, y
             self.reduction = given["reduction"]
             require_reduction(self.reduction)
             measures.parse(measures.text("ms_ssim", x.dim() - 2, **given, form="loss"))

@@ -40,10 +40,12 @@ class Pieces(NamedTuple):
 class Split:
     """The pieces of this rank, and the rows that each rank needs of others."""
 
-    def __init__(self, slabs: Slabs, radius: int, cut: int = 0) -> None:
-        """radius: how far a row looks. cut: centres are at least so far from the axis's ends."""
-        self.slabs = slabs
-        every = [_pieces_of(slabs, rank, radius, cut) for rank in range(slabs.ranks)]
+    def __init__(self, slabs: Slabs, radius: int, cut: int = 0, least: int = 0) -> None:
+        """radius: how far a row looks. cut: centres are at least so far from the axis's ends. least: a
+        thinner slab has no inside."""
+        self.slabs, self.radius = slabs, radius
+        least = max(least, 2 * radius + 1)
+        every = [_pieces_of(slabs, rank, radius, cut, least) for rank in range(slabs.ranks)]
         self.inside, self.borders = every[slabs.rank]
         self.wanted: list[list[Interval]] = []  # the rows of each border on each rank
         for side in (0, 1):
@@ -58,7 +60,7 @@ class Split:
         return array.narrow(axis, rows[0] - self.slabs.start, rows[1] - rows[0])
 
 
-def _pieces_of(slabs: Slabs, rank: int, radius: int, cut: int) -> Pieces:
+def _pieces_of(slabs: Slabs, rank: int, radius: int, cut: int, least: int) -> Pieces:
     start, stop = slabs.rows(rank)
     first, end = max(start, cut), min(stop, slabs.extent - cut)
     if first >= end:
@@ -68,7 +70,7 @@ def _pieces_of(slabs: Slabs, rank: int, radius: int, cut: int) -> Pieces:
     if not begins and not ends:
         return Pieces(Piece((first, end), (start, stop)), (None, None))
     inner = start + radius if begins else first, stop - radius if ends else end
-    if inner[0] >= inner[1] or stop - start < 2 * radius + 1:
+    if inner[0] >= inner[1] or stop - start < least:
         return Pieces(None, (Piece((first, end), (before, behind)), None))
     return Pieces(
         Piece(inner, (start, stop)),

@@ -25,23 +25,31 @@ class _Rows(torch.autograd.Function):
     """Rows wanted[rank] of x on each rank; their gradients go home."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, slabs: Slabs, wanted: Sequence[Interval], axis: int) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, slabs: Slabs, wanted: Sequence[Interval], axis: int, wide: bool
+    ) -> Tensor:
         ctx.slabs, ctx.wanted, ctx.axis, ctx.dtype = slabs, wanted, axis, x.dtype
         rows = Exchange(slabs, x, wanted, axis).rows()
+        if wide and x.dtype in (torch.float16, torch.bfloat16):
+            return rows.float()
         return rows.clone() if rows.data_ptr() == x.data_ptr() else rows
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
         refuse_second_derivative("halo")
         gradient = send_home(ctx.slabs, upstream, ctx.wanted, ctx.axis)
-        return gradient.to(ctx.dtype), None, None, None
+        return gradient.to(ctx.dtype), None, None, None, None
 
 
-def rows_of(x: Tensor, slabs: Slabs, wanted: Sequence[Interval], axis: int) -> Tensor:
+def rows_of(
+    x: Tensor, slabs: Slabs, wanted: Sequence[Interval], axis: int, wide: bool = False
+) -> Tensor:
+    """wide: halves are f32 where rows come from others, so that the sum of their gradients alone is
+    rounded; they travel as halves."""
     if list(wanted) == [slabs.rows(rank) for rank in range(slabs.ranks)]:
         return x
     apply: Any = _Rows.apply
-    rows: Tensor = apply(x, slabs, list(wanted), axis)
+    rows: Tensor = apply(x, slabs, list(wanted), axis, wide)
     return rows
 
 

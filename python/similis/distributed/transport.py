@@ -244,7 +244,8 @@ class Exchange(_Shares):
 
 
 class Homeward(_Shares):
-    """Exchange's adjoint on its way: gradients to this rank's wanted rows go to their owners.
+    """Exchange's adjoint on its way: gradients to this rank's wanted rows go to their owners. Those
+    to halves are f32 on all ranks, so that only a sum is rounded.
     add_to() waits, and adds what all ranks have for own rows in their order."""
 
     def __init__(
@@ -271,10 +272,15 @@ class Homeward(_Shares):
             self._parts.append((rows, piece))
         self._begin()
 
-    def add_to(self, into: Tensor) -> None:
+    def add_to(self, into: Tensor, of: Optional[Interval] = None) -> None:
+        """of: the rows that `into` holds, if not all own ones."""
         self._messages.wait()
+        of = self._own if of is None else of
         for rows, piece in self._parts:
-            self._part(into, self._own, rows).add_(piece.to(into.device))
+            part = overlap(rows, of)
+            if part is not None:
+                added = self._part(piece, rows, part).to(into.device)
+                self._part(into, of, part).add_(added)
 
 
 def send_home(

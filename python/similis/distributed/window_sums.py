@@ -18,6 +18,7 @@ from torch import Tensor
 
 from .._library import measures
 from .._torch.binding import run_measure, scale
+from .middles import is_read, middle_of
 from .pieces import Piece, Split, in_pieces
 from .rows import refuse_second_derivative, whole_sum
 from .slabs import Interval, Slabs
@@ -25,14 +26,34 @@ from .transport import Homeward, Messages
 
 
 class Plan(Split):
-    """The windows of each rank in pieces."""
+    """The windows of each rank in pieces.
+
+    An edge is rows beside another slab whose gradient comes in parts, from windows inside and at
+    the border. Of halves, a part rounded would lose digits of the sum: windows at the border give
+    theirs in f32, and those inside that see an edge, its seam, are differentiated once more so.
+    """
 
     def __init__(
-        self, slabs: Slabs, radius: int, cut: int, settle: Callable[[], None] = lambda: None
+        self,
+        slabs: Slabs,
+        radius: int,
+        cut: int,
+        settle: Callable[[], None] = lambda: None,
+        of_halves: bool = False,
     ) -> None:
         """settle: waits until all ranks have agreed on the call."""
-        super().__init__(slabs, radius, cut)
-        self.settle = settle
+        super().__init__(slabs, radius, cut, 4 * radius if of_halves else 0)
+        self.settle, self.of_halves = settle, of_halves
+        self.seams: list[tuple[Interval, Piece]] = []  # each edge, and the windows inside it
+        if not of_halves or self.inside is None:
+            return
+        start, stop = slabs.start, slabs.stop
+        for side, piece in enumerate(self.borders):
+            if piece is not None:
+                n = 2 * radius
+                edge = (start, start + n) if side == 0 else (stop - n, stop)
+                low, high = (start, start + 2 * n) if side == 0 else (stop - 2 * n, stop)
+                self.seams.append((edge, Piece((low + radius, high - radius), (low, high))))
 
 
 def _weights(plan: Plan, piece: Piece, x: Tensor, mask: Optional[Tensor]) -> Optional[Tensor]:
@@ -49,6 +70,82 @@ def _weights(plan: Plan, piece: Piece, x: Tensor, mask: Optional[Tensor]) -> Opt
     result = mask.new_zeros(shape)
     result.narrow(axis, first - piece.rows[0], end - first).copy_(own)
     return result
+
+
+class _Call:
+    """A measure of own rows, a piece at a time."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        text: str,
+        x: Tensor,
+        y: Tensor,
+        masks: tuple[Optional[Tensor], Optional[Tensor]],
+        middle: Optional[Tensor] = None,
+    ) -> None:
+        """masks: mask and valid_mask. middle: the volume's, if it was found before."""
+        self._plan, self._text, self.middle = plan, text, middle
+        self.x, self.y, (self._mask, self._valid_mask) = x, y, masks
+        if middle is None and is_read(text, x):
+            plan.settle()
+            self.middle = middle_of(x, y, self._valid_mask, plan.slabs)
+
+    @property
+    def axes(self) -> list[Optional[tuple[Tensor, int]]]:
+        """The arrays that windows see, and the axis of their rows."""
+        arrays = (self.x, self.y, self._valid_mask)
+        return [
+            None if each is None else (each, 2 - self.x.dim() + each.dim()) for each in arrays
+        ]
+
+    def run(
+        self,
+        piece: Piece,
+        seen: Sequence[Any],
+        found: Sequence[Optional[_Gradient]],
+        upstream: Optional[Tensor],
+        sums: Optional[Tensor],
+    ) -> None:
+        """The sums of a piece, if they are asked for, and its gradients."""
+        is_inside = piece is self._plan.inside
+        if self._plan.of_halves and not is_inside:
+            seen = [seen[0].float(), seen[1].float(), seen[2]]
+        by = [None if each is None else torch.empty_like(seen[0]) for each in found]
+        for gradient, array in zip(found, by):
+            if gradient is not None:
+                gradient.keep(piece, array)
+        self._measure(piece, seen, upstream, sums, by)
+        if not is_inside or all(each is None for each in found):
+            return
+        for edge, seam in self._plan.seams:
+            seen = [
+                None if each is None else self._plan.own(each[0], seam.rows, each[1])
+                for each in self.axes
+            ]
+            seen[:2] = [each.float() for each in seen[:2]]
+            by = [None if each is None else torch.empty_like(seen[0]) for each in found]
+            self._measure(seam, seen, upstream, None, by)
+            for gradient, array in zip(found, by):
+                if gradient is not None:
+                    gradient.keep_edge(edge, seam, array)
+
+    def _measure(
+        self,
+        piece: Piece,
+        seen: Sequence[Any],
+        upstream: Optional[Tensor],
+        sums: Optional[Tensor],
+        by: Sequence[Optional[Tensor]],
+    ) -> None:
+        first, end = (each - piece.rows[0] for each in piece.centres)
+        measure = measures.parse(f"{self._text} rows={first},{end}")
+        mask = _weights(self._plan, piece, self.x, self._mask)
+        arrays = (*seen[:2], mask, seen[2], upstream, sums, *by)
+        if self.middle is None:
+            run_measure(measure, *arrays)
+        else:
+            run_measure(measure, *arrays, self.middle)
 
 
 class _Sums(torch.autograd.Function):
@@ -74,21 +171,18 @@ class _Sums(torch.autograd.Function):
         like = x.new_empty([2, *x.shape[:2]], dtype=torch.float64)
         upstream = None if factor is None else torch.full_like(like, factor)
         found = [_Gradient(plan, image) if of else None for image, of in zip((x, y), asked)]
+        call = _Call(plan, text, x, y, (mask, valid_mask))
+        ctx.middle = call.middle
         sums = []
 
         def add_up(piece: Piece, seen: Sequence[Any]) -> None:
             sums.append(torch.empty_like(like))
-            by = _keep_piece(found, piece, seen)
-            arrays = (*seen[:2], _weights(plan, piece, x, mask), seen[2])
-            run_measure(_measure(text, piece), *arrays, upstream, sums[-1], *by)
+            call.run(piece, seen, found, upstream, sums[-1])
 
-        arrays = [
-            None if each is None else (each, 2 - x.dim() + each.dim())
-            for each in (x, y, valid_mask)
-        ]
         operands = in_pieces(
-            plan, arrays, add_up, plan.settle, lambda: _send(found), borders_last=factor is not None
-        )
+            plan, call.axes, add_up, plan.settle, lambda: _send(found),
+            borders_last=factor is not None,
+        )  # fmt: skip
         total = torch.zeros_like(like)
         for each in sums:
             total += each
@@ -118,31 +212,14 @@ def _gradients(ctx: Any, upstream: Tensor) -> list[Optional[Tensor]]:
     upstream = upstream.contiguous()
     asked = ctx.needs_input_grad[:2]
     found = [_Gradient(plan, image) if of else None for image, of in zip((x, y), asked)]
-
-    def differentiate(piece: Piece, seen: Sequence[Any]) -> None:
-        by = _keep_piece(found, piece, seen)
-        arrays = (*seen[:2], _weights(plan, piece, x, mask), seen[2])
-        run_measure(_measure(ctx.text, piece), *arrays, upstream, None, *by)
-
+    call = _Call(plan, ctx.text, x, y, (mask, valid_mask), ctx.middle)
     for side, piece in enumerate(plan.borders):
         if piece is not None:
-            differentiate(piece, ctx.operands.at(side))
+            call.run(piece, ctx.operands.at(side), found, upstream, None)
     _send(found)
     if plan.inside is not None:
-        differentiate(plan.inside, (x, y, valid_mask))
+        call.run(plan.inside, (x, y, valid_mask), found, upstream, None)
     return _finished(found)
-
-
-def _keep_piece(
-    found: Sequence[Optional[_Gradient]], piece: Piece, seen: Sequence[Any]
-) -> list[Optional[Tensor]]:
-    """Memory for the gradients to a piece's rows."""
-    by = []
-    for gradient, array in zip(found, seen):
-        by.append(None if gradient is None else torch.empty_like(array))
-        if gradient is not None:
-            gradient.keep(piece, by[-1])
-    return by
 
 
 def _send(found: Sequence[Optional[_Gradient]]) -> None:
@@ -171,7 +248,9 @@ class _Gradient:
 
     def __init__(self, plan: Plan, image: Tensor) -> None:
         self.plan, self.image = plan, image
+        self._wide = torch.float64 if image.dtype == torch.float64 else torch.float32
         self.whole: Optional[Tensor] = None
+        self._edges: list[tuple[Interval, Tensor]] = []  # of halves, beside an inside
         self._at_borders: dict[Interval, Tensor] = {}  # by the rows that its windows see
         self._going: list[Homeward] = []
 
@@ -181,29 +260,36 @@ class _Gradient:
         else:
             self._at_borders[piece.rows] = gradient
 
+    def keep_edge(self, edge: Interval, seam: Piece, gradient: Any) -> None:
+        first = edge[0] - seam.rows[0]
+        self._edges.append((edge, gradient.narrow(2, first, edge[1] - edge[0])))
+
     def send(self, messages: Messages) -> None:
         """Gives the gradients to rows of others to what goes to them."""
         slabs = self.plan.slabs
         for piece, wanted in zip(self.plan.borders, self.plan.wanted):
             shape = list(self.image.shape)
             shape[2] = 0
-            rows = self.image.new_empty(shape) if piece is None else self._at_borders[piece.rows]
+            if piece is None:
+                rows = self.image.new_empty(shape, dtype=self._wide)
+            else:
+                rows = self._at_borders[piece.rows]
             self._going.append(Homeward(slabs, rows, wanted, 2, messages))
 
     def finished(self) -> Tensor:
-        wide = torch.float64 if self.image.dtype == torch.float64 else torch.float32
+        if self.whole is not None and self.plan.of_halves:
+            for edge, gradient in self._edges:
+                for going in self._going:
+                    going.add_to(gradient, edge)
+                self.plan.own(self.whole, edge, 2).copy_(gradient)
+            return self.whole
         if self.whole is None:
-            whole = torch.zeros_like(self.image, dtype=wide)
+            whole = torch.zeros_like(self.image, dtype=self._wide)
         else:
-            whole = self.whole.to(wide)
+            whole = self.whole.to(self._wide)
         for going in self._going:
             going.add_to(whole)
         return whole.to(self.image.dtype)
-
-
-def _measure(text: str, piece: Piece) -> measures.Measure:
-    first, end = (each - piece.rows[0] for each in piece.centres)
-    return measures.parse(f"{text} rows={first},{end}")
 
 
 def window_sums(
@@ -216,8 +302,11 @@ def window_sums(
         each.to(torch.uint8) if each is not None and each.dtype == torch.bool else each
         for each in (mask, valid_mask)
     ]
-    # f16 would lose what is small before it is multiplied.
-    is_early = torch.is_grad_enabled() and x.dtype != torch.float16
+    # f16 would lose what is small before it is multiplied, and under a mask halves would be rounded
+    # a second time, as nobody expects the right factor.
+    has_mask = mask is not None or valid_mask is not None
+    is_late = x.dtype == torch.float16 or (x.dtype == torch.bfloat16 and has_mask)
+    is_early = torch.is_grad_enabled() and not is_late
     apply: Any = _Sums.apply
     early = expected if is_early else None
     sums = whole_sum(apply(x, y, *flags, plan, text, early), plan.slabs)

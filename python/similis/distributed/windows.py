@@ -104,7 +104,7 @@ class Centres:
         """The rows of the map whose centres are own rows; not multiplied by a mask."""
         self.settle()
         slabs, first = self.slabs, self.fetched[self.slabs.rank][0]
-        near = [rows_of(each, slabs, self.fetched, 2) for each in (x, y)]
+        near = [rows_of(each, slabs, self.fetched, 2, wide=True) for each in (x, y)]
         valid = self._fetched_mask(self.valid_mask)
         start, stop = self.own_centres()
         if start >= stop:
@@ -124,7 +124,8 @@ class Centres:
         if options.get("data_range") is not None:
             options["data_range"] = values.plain_range(operation, options["data_range"])
         text = measures.text(of, x.dim() - 2, operation, **options, **form, sums=True)
-        plan = Plan(self.slabs, self.radius, self.first_centre(), self.settle)
+        of_halves = x.dtype in (torch.float16, torch.bfloat16)
+        plan = Plan(self.slabs, self.radius, self.first_centre(), self.settle, of_halves)
         expected = 1.0
         if self.mask is None and self.valid_mask is None:
             channels = {"mean": x.shape[0] * x.shape[1], "per_image": x.shape[1]}
@@ -245,15 +246,14 @@ def _measure(
 ) -> Tensor:
     call = _Call(operation, x, y, slabs, options, window_size, padding)
     if call.reduction == "none":
-        return _map(operation, call)
+        return _map(operation, call, call.x, call.y)
     sums = call.sums(operation, call.x, call.y, call.reduction)
     of_nothing = 0.0 if operation.endswith("loss") else math.nan
     return reduced(*sums, call.reduction, of_nothing).to(result_dtype(call.x))
 
 
-def _map(operation: str, call: _Call) -> Tensor:
-    x = call.x
-    rows = call.own_map(_FUNCTIONS[operation], x, call.y)
+def _map(operation: str, call: _Call, x: Tensor, y: Tensor) -> Tensor:
+    rows = call.own_map(_FUNCTIONS[operation], x, y)
     if call.mask is None:
         return rows
     weights = call.weights(x, call.plane(x), cut=True)
@@ -291,8 +291,10 @@ def l1_ssim_of_slabs(
     """Two means, of which SSIM's runs over centres and that of |x - y| over all pixels."""
     call = _Call("l1_ssim", x, y, slabs, options, 11, "valid", weight=weight)
     x, y = call.x, call.y
+    if x.dtype in (torch.float16, torch.bfloat16):
+        x, y = x.float(), y.float()  # the sum of both gradients alone is rounded
     if call.reduction == "none":
-        rows = _map("ssim_loss", call)
+        rows = _map("ssim_loss", call, x, y)
         return (1 - weight) * _errors(call, x, y) + weight * rows
     of_ssim = reduced(*call.sums("ssim_loss", x, y, call.reduction), call.reduction, 0.0)
     of_errors = reduced(*_sums_of_errors(call, x, y), call.reduction, 0.0)

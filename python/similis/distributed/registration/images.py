@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Optional
 
 import torch
 from torch import Tensor
@@ -14,18 +15,22 @@ from .. import fields, transforms
 from ..slabs import Slabs
 
 _FEWEST = 16  # voxels along an axis of a level
+LEAST_SHARE = 1e-3  # of an average that a mask leaves
+_HALF = 0.4999  # rounding must not decide on voxels that a mask's edge halves
 SOFTNESS = 0.35  # σ of the smoothing of both images before a level, in its voxels
 
 
 @dataclass
 class Image:
     """Rows of an image [1,C,z,Y,X]; the place of voxel i is scale·i + shift in voxels of the level
-    at full resolution, by z, y, x."""
+    at full resolution, by z, y, x. mask: [1,1,z,Y,X] in f32, 1 or 0, and values are 0 where it is;
+    None where all voxels count."""
 
     values: Tensor
     slabs: Slabs
     scale: list[float]
     shift: list[float]
+    mask: Optional[Tensor] = None
 
     @property
     def size(self) -> list[int]:
@@ -69,6 +74,29 @@ def identity(d: int) -> Tensor:
     return torch.eye(d, d + 1, dtype=torch.float64)
 
 
+def averaged(values: Tensor, share: Optional[Tensor]) -> Tensor:
+    """Averages over the voxels that count; share: of an average that the mask leaves."""
+    if share is None:
+        return values
+    return torch.where(share > LEAST_SHARE, values / share, 0.0)
+
+
+def _binary(mask: Optional[Tensor]) -> Optional[Tensor]:
+    return None if mask is None else (mask >= _HALF).float()
+
+
+def _smoothed(image: Image, sigma: Sequence[float]) -> Image:
+    """Its mask has shares."""
+    share = None if image.mask is None else fields.smooth(image.mask, sigma, image.slabs)
+    values = averaged(fields.smooth(image.values, sigma, image.slabs), share)
+    return replace(image, values=values, mask=share)
+
+
+def blurred(image: Image, sigma: Sequence[float]) -> Image:
+    soft = _smoothed(image, sigma)
+    return replace(soft, mask=_binary(soft.mask))
+
+
 def shrunk(image: Image, factor: float, spacing: Sequence[float]) -> Image:
     wanted = factor * min(spacing)
     size = []
@@ -78,11 +106,14 @@ def shrunk(image: Image, factor: float, spacing: Sequence[float]) -> Image:
     sigma = [SOFTNESS * each if each > 1.01 else 0.0 for each in shrink]
     if not any(sigma):
         return image
-    soft = fields.smooth(image.values, sigma, image.slabs)
+    soft = _smoothed(image, sigma)
     shift = [(n - 1) / 2 - each * (m - 1) / 2 for n, m, each in zip(image.size, size, shrink)]
-    empty = soft.new_empty([1, 0, 0, *size[1:]])
-    result = Image(empty, Slabs.even(size[0], image.slabs.mesh), shrink, shift)
-    return resampled(Image(soft, image.slabs, image.scale, image.shift), result)
+    empty = soft.values.new_empty([1, 0, 0, *size[1:]])
+    grid = Image(empty, Slabs.even(size[0], image.slabs.mesh), shrink, shift)
+    result = resampled(soft, grid)
+    if soft.mask is None:
+        return result
+    return replace(result, mask=_binary(resampled(replace(soft, values=soft.mask), grid).values))
 
 
 def resampled(image: Image, grid: Image) -> Image:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from typing import Optional
 
 import torch
 from torch import Tensor
@@ -55,22 +56,45 @@ def _nth(slabs: Slabs, order: Tensor, before: int) -> tuple[int, int]:
     return low, at
 
 
-def in_0_to_1(name: str, values: Tensor, slabs: Slabs) -> Tensor:
-    """Each channel in [0, 1], which holds all but the highest thousandth above the least."""
+def without_gaps(
+    name: str, values: Tensor, mask: Optional[Tensor], slabs: Slabs, may_mask: bool
+) -> Optional[Tensor]:
+    """The mask, [1,1,z,Y,X], less the voxels that are not finite if it may leave them out."""
+    has_gaps = False
+    for c in range(values.shape[1]):
+        channel = values[:, c : c + 1].float()
+        if mask is not None:
+            has_gaps |= bool(((mask != 0) & ~channel.isfinite()).any())
+        elif channel.numel():  # in f64 no sum of f32 is too large
+            has_gaps |= not math.isfinite(float(channel.sum(dtype=torch.float64)))
+    every = gathered(slabs, torch.tensor([has_gaps], device="cpu").double())
+    if not any(bool(each) for each in every):
+        return mask
+    if not may_mask:
+        raise ValueError(f"register: {name} has values that are not finite")
+    result = values.new_ones([1, 1, *values.shape[2:]], dtype=torch.float32) if mask is None else mask
+    for c in range(values.shape[1]):
+        result = result * values[:, c : c + 1].float().isfinite()
+    return result
+
+
+def in_0_to_1(name: str, values: Tensor, mask: Optional[Tensor], slabs: Slabs) -> Tensor:
+    """Each channel in [0, 1], which holds all but the highest thousandth above the least of the voxels
+    that count; 0 where the mask is."""
     result = torch.empty_like(values, dtype=torch.float32)
+    counts = None if mask is None else mask[:, 0] != 0
     for c in range(values.shape[1]):
         channel = values[:, c].float()
-        own = float(channel.min()) if channel.numel() else math.inf
-        has_gaps = bool(channel.numel()) and not math.isfinite(float(channel.sum(dtype=torch.float64)))
-        words = torch.tensor([math.inf if has_gaps else own, float(has_gaps)], device="cpu")
-        every = gathered(slabs, words.double())
-        if any(bool(each[1]) for each in every):
-            raise ValueError(f"register: {name} has values that are not finite")
-        least = min(float(each[0]) for each in every)
-        order = _order(channel[channel > least])
+        inside = channel if counts is None else channel[counts]
+        own = float(inside.min()) if inside.numel() else math.inf
+        least = least_of_ranks(slabs, own)
+        if least == math.inf:
+            raise ValueError(f"register: {name}'s mask counts no voxel")
+        order = _order(inside[inside > least])
         above = _count(slabs, order)
         if above == 0:
-            raise ValueError(f"register: {name} is {least} everywhere")
+            where = "" if mask is None else " in its mask"
+            raise ValueError(f"register: {name} is {least} everywhere{where}")
         place = _HIGHEST * (above - 1)
         before = int(place)
         low, upto = _nth(slabs, order, before)
@@ -81,7 +105,8 @@ def in_0_to_1(name: str, values: Tensor, slabs: Slabs) -> Tensor:
             following = _value(int(least_of_ranks(slabs, own)))
         top = value + (place - before) * (following - value)
         by = float(torch.tensor(1 / (top - least)).float())
-        result[:, c] = ((channel - least) * by).clamp(0, 1)
+        scaled = ((channel - least) * by).clamp(0, 1)
+        result[:, c] = scaled if counts is None else torch.where(counts, scaled, 0.0)
     return result
 
 

@@ -23,6 +23,7 @@ from ...volumes import register_inputs as inputs
 from ..agreement import Agreement
 from ..gathering import gathered, sum_of_ranks
 from ..rows import rows_of
+from ..slabs import Slabs
 from .images import Image, rows_first, shrunk
 
 LINEAR = ("translation", "rigid", "similarity", "affine")
@@ -62,19 +63,22 @@ class Found:
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
-def _copy(placed: Placed, millimetres: float) -> tuple[Tensor, Tensor]:
-    """All rows of an image, on a grid whose voxels are so large or larger, and their place in mm."""
+def _copy(placed: Placed, millimetres: float) -> tuple[Tensor, Optional[Tensor], Tensor]:
+    """All rows of an image and of its mask, on a grid whose voxels are so large or larger, and their
+    place in mm."""
     spacing = placed.spacing
     copy = shrunk(placed.image, millimetres / min(spacing), spacing)
     if copy is placed.image:
         values, slabs = placed.given.float(), copy.slabs
     else:
         values, slabs = copy.values, copy.slabs
-    whole = rows_of(values, slabs, [(0, slabs.extent)] * slabs.ranks, 2)
+    every = [(0, slabs.extent)] * slabs.ranks
+    whole = rows_of(values, slabs, every, 2)
+    mask = None if copy.mask is None else rows_of(copy.mask, slabs, every, 2)[0, 0]
     to_full = torch.eye(len(spacing) + 1, dtype=torch.float64)
     to_full.diagonal()[:-1] = torch.tensor(rows_first(copy.scale)).double()
     to_full[:-1, -1] = torch.tensor(rows_first(copy.shift)).double()
-    return whole[0], placed.to_mm @ to_full
+    return whole[0], mask, placed.to_mm @ to_full
 
 
 def _centre(placed: Placed) -> Tensor:
@@ -121,7 +125,9 @@ def found_map(
     if not stages:
         return Found(_start(fixed, moving, init) if isinstance(init, str) else init)
     millimetres = max(fixed.longest / _LONGEST, moving.longest / _LONGEST_OF_MOVING)
-    (f, f_to_mm), (m, m_to_mm) = (_copy(each, millimetres) for each in (fixed, moving))
+    (f, f_mask, f_to_mm), (m, m_mask, m_to_mm) = (
+        _copy(each, millimetres) for each in (fixed, moving)
+    )
     was_stopped = False
 
     def tell(*about: Any) -> Any:
@@ -134,6 +140,7 @@ def found_map(
     with Agreement("register", slabs, stages=list(stages)):
         found = plain_register(
             f, m, fixed_affine=f_to_mm.numpy(), moving_affine=m_to_mm.numpy(), stages=stages,
+            fixed_mask=f_mask, moving_mask=m_mask,
             init=init if isinstance(init, str) else init.numpy(),
             callback=None if callback is None else tell, **options,
         )  # fmt: skip
@@ -146,6 +153,27 @@ def found_map(
     taken = (ended or every)[0]  # where one rank ends them, the stages are what it has seen
     in_mm, iterations = taken[:-2].reshape(d + 1, d + 1), int(taken[-1])
     return Found(in_mm, bool(ended), found.history[:iterations])
+
+
+def mask_of(
+    agreement: Agreement, name: str, mask: Any, image: Tensor, slabs: Slabs
+) -> Optional[Tensor]:
+    """Own rows of a mask as [1,1,z,Y,X], 1 or 0 in f32; it lies as its image."""
+    if mask is None:
+        agreement.entries[name] = None
+        return None
+    shape = list(image.shape[2:])
+    is_long = isinstance(mask, Tensor) and mask.dim() == len(shape) + 2
+    agreement.array(name, mask, slabs, 2 if is_long else 0)
+    if list(mask.shape) not in (shape, [1, 1, *shape]):
+        raise ValueError(f"{name} has shape {list(mask.shape)}; it must be that of its image, {shape}")
+    if mask.is_complex() or mask.device != image.device:
+        raise ValueError(
+            f"{name} is {mask.dtype} on {mask.device}; it must be numbers on {image.device}"
+        )
+    held = mask.detach().reshape([1, 1, *shape])
+    counts: Tensor = ((held != 0) & (held == held)).float()
+    return counts
 
 
 def stages_of(given: Any) -> list[str]:

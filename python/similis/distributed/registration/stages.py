@@ -26,11 +26,13 @@ from ..._functions.register import register as plain_register
 from .. import fields, measures, transforms
 from ..agreement import Agreement
 from .folds import guard, guard_or_shorten
-from .intensities import in_0_to_1, noise_of
+from .curvature import Preconditioner
+from .intensities import in_0_to_1, noise_of, without_gaps
 from .linear import (
     LINEAR,
     Placed,
     found_map,
+    mask_of,
     place_of,
     refuse_options,
     stages_of,
@@ -40,6 +42,7 @@ from .images import (
     SOFTNESS,
     Image,
     between,
+    blurred,
     coordinates,
     identity,
     resampled_field,
@@ -58,12 +61,14 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "mse": {"weight": 1.0},
     "mi": {"bins": 48, "sampling": 1.0, "weight": 1.0},
 }
+_INSIDE_MASK = 0.999  # of a moved mask, which counts from there on
 _HALVINGS = 4
 _LOSSES_OF_SLOPE = 10
 _MOMENTUM = 0.95  # share of the last smoothed gradient that is added to the next one
 
 
 _QUIET, _ONE_VOXEL = 0.01, 0.02  # noise from which on fluid grows, and by how much for one voxel
+_UNDAMPED = 0.0075  # noise up to which the damping of Gauss-Newton steps is 1
 
 
 @dataclass
@@ -96,7 +101,7 @@ class _Level:
         self.by_u = units(self.linear, moving.size).to(device)
 
     def inside(self, u: Tensor) -> Tensor:
-        """1 where a voxel is moved into the moving image, else 0: [1,1,z,Y,X]."""
+        """1 where a voxel counts and is moved to one that does, else 0: [1,1,z,Y,X]."""
         d, slabs = len(self.fixed.scale), self.fixed.slabs
         ranges = [torch.arange(n, device=u.device).double() for n in self.fixed.size]
         ranges[0] = ranges[0][slabs.start : slabs.stop]
@@ -108,7 +113,16 @@ class _Level:
                 along = float(self.linear[a, c]) * ranges[d - 1 - c]
                 at = at + along.float().reshape(shape) + float(self.linear[a, c]) * u[..., c]
             inside &= (at >= 0) & (at <= self.moving.size[d - 1 - a] - 1)
-        return inside[:, None].float()
+        inside = inside[:, None]
+        if self.fixed.mask is not None:
+            inside &= self.fixed.mask != 0
+        if self.moving.mask is not None:
+            moved = transforms.sample(
+                self.moving.mask, self.moving.slabs, slabs=slabs, affine=self.matrix,
+                displacement=u, grid_affine=self.by_u,
+            )  # fmt: skip
+            inside &= moved >= _INSIDE_MASK
+        return inside.float()
 
     def value_and_gradient(self, u: Tensor) -> tuple[float, Tensor]:
         """The metrics' weighted sum, and its derivative by u times the number of voxels."""
@@ -198,6 +212,8 @@ def register(
     *,
     affine: Optional[Tensor] = None,
     init: Any = "auto",
+    fixed_mask: Optional[Tensor] = None,
+    moving_mask: Optional[Tensor] = None,
     callback: Optional[Callable[[str, int, int, float], Any]] = None,
     **options: Any,
 ) -> Registered:
@@ -207,14 +223,16 @@ def register(
     which every rank has; their map is the same bits on all ranks and for any split.
 
     Args:
-        fixed, moving: own rows, [1,C,z,Y,X] or [1,C,y,X], finite; slabs and moving_slabs say which.
+        fixed, moving: own rows, [1,C,z,Y,X] or [1,C,y,X]; slabs and moving_slabs say which.
         affine: instead of init, [d,d+1] from fixed's voxels (x, y, z) to moving's.
         init: the map before the first stage, as of similis.register(); a map is in mm. Without a
             linear stage nothing compares maps, and "auto" is the identity.
+        fixed_mask, moving_mask: own rows [z,Y,X] or [1,1,z,Y,X], in slabs as their image; voxels that
+            are 0 add nothing.
         callback: called as callback(stage, level, iteration, loss), on every rank that gives one. If
             one of them returns False, all end after this iteration with the last valid field.
         options: stages (but symmetric), metrics (but dice), linear_metric, preset, iterations,
-            levels, fluid, elastic, step, min_jacobian, tolerance, seed, spacing, fixed_affine,
+            levels, fluid, elastic, step, min_jacobian, tolerance, nan, seed, spacing, fixed_affine,
             moving_affine and world, as of similis.register().
     """
     moving_slabs = slabs if moving_slabs is None else moving_slabs
@@ -228,6 +246,8 @@ def register(
         agreement.whole("affine", affine)
         rank = fixed.dim() - 2
         _require_pair(fixed, moving, slabs, moving_slabs)
+        own_mask = mask_of(agreement, "fixed_mask", fixed_mask, fixed, slabs)
+        other_mask = mask_of(agreement, "moving_mask", moving_mask, moving, moving_slabs)
         if callback is not None and not callable(callback):
             raise TypeError(f"callback is of type {type(callback).__name__}; it must be a function")
         terms = _terms(given["metrics"])
@@ -244,6 +264,8 @@ def register(
             )
         factors, counts = _schedule(size, given["preset"], given["levels"], given["iterations"])
         of_linear = {name: given[name] for name in ("linear_metric", "seed", "world")}
+        if given["nan"] not in ("error", "mask"):
+            raise ValueError(f"nan is {given['nan']!r}; it must be error or mask")
         of_greedy = {
             name: given[name]
             for name in (
@@ -255,11 +277,17 @@ def register(
         )
     linear = [each for each in stages if each in LINEAR]
     with torch.no_grad():
-        one, zero = [1.0] * rank, [0.0] * rank
-        whole = Image(in_0_to_1("fixed", fixed.detach(), slabs), slabs, one, zero)
-        other = Image(in_0_to_1("moving", moving.detach(), moving_slabs), moving_slabs, one, zero)
-        own_placed = Placed(fixed.detach(), whole, own_to_mm)
-        other_placed = Placed(moving.detach(), other, other_to_mm)
+
+        def placed(
+            name: str, values: Tensor, mask: Optional[Tensor], rows: Slabs, to_mm: Tensor
+        ) -> Placed:
+            values = values.detach()
+            mask = without_gaps(name, values, mask, rows, given["nan"] == "mask")
+            scaled = in_0_to_1(name, values, mask, rows)
+            return Placed(values, Image(scaled, rows, [1.0] * rank, [0.0] * rank, mask), to_mm)
+
+        own_placed = placed("fixed", fixed, own_mask, slabs, own_to_mm)
+        other_placed = placed("moving", moving, other_mask, moving_slabs, other_to_mm)
         found = found_map(own_placed, other_placed, start, linear, of_linear, callback)
         in_voxels = torch.linalg.inv(other_to_mm) @ found.in_mm @ own_to_mm
         result = Registered(in_voxels[:-1], None, 1.0, found.history)
@@ -276,7 +304,7 @@ forward_slabs_to(register)
 
 _TAKEN = (
     "stages", "metrics", "linear_metric", "preset", "iterations", "levels", "fluid", "elastic", "step",
-    "min_jacobian", "tolerance", "seed", "spacing", "fixed_affine", "moving_affine", "world",
+    "min_jacobian", "tolerance", "nan", "seed", "spacing", "fixed_affine", "moving_affine", "world",
 )  # fmt: skip
 
 
@@ -346,6 +374,10 @@ class _Greedy:
         is_mi = all(name == "mi" for name, _ in terms)
         fluid, elastic = options["fluid"], options["elastic"]
         self.follows_noise = fluid is None and not is_mi
+        has_mask = fixed.image.mask is not None or moving.image.mask is not None
+        has_lncc = any(name == "lncc" for name, _ in terms)
+        # Volumes with a mask take Gauss-Newton steps in the last level.
+        self.is_damped = len(fixed.image.size) == 3 and has_mask and has_lncc
         self.fluid = (4.0 if is_mi else 3.0) if fluid is None else fluid
         self.elastic = 0.25 if elastic is None else elastic
 
@@ -358,7 +390,8 @@ class _Greedy:
     ) -> tuple[Tensor, float]:
         """Own rows of u, and the least determinant."""
         whole, slabs = self.fixed.image, self.fixed.image.slabs
-        by_noise = self._fluid_by_noise() if self.follows_noise and factors[-1] == 1 else 0.0
+        asks_for_noise = (self.follows_noise or self.is_damped) and factors[-1] == 1
+        noise = self._noise() if asks_for_noise else 0.0
         u, before = None, whole
         for factor, count in zip(factors, counts):
             grid, soft = self._level_images(factor)
@@ -368,7 +401,11 @@ class _Greedy:
                 u = resampled_field(u, before, grid)
             u, _ = guard_or_shorten(u, grid.slabs, self.min_jacobian)
             before = grid
-            fluid = self.fluid + (by_noise if factor == 1 else 0.0)
+            fluid, damped = self.fluid, None
+            if factor == 1 and self.follows_noise:
+                fluid += min(max((noise - _QUIET) / _ONE_VOXEL, 0.0), 1.0)
+            if factor == 1 and self.is_damped:
+                damped = Preconditioner(grid, fluid, max(noise / _UNDAMPED, 1.0) ** 4)
             level = _Level(grid, soft, self.matrix, self.terms, self.seed)
             losses: list[float] = []
             last: Optional[Tensor] = None
@@ -384,13 +421,14 @@ class _Greedy:
                 if last is not None:
                     g = g.add_(last, alpha=_MOMENTUM)
                 last = g = fields.smooth(g, fluid, grid.slabs, field=True, padding="zeros")
-                largest, goes_on = _largest(g, grid.slabs, goes_on)
+                along = g if damped is None else damped.solve(g)
+                largest, goes_on = _largest(along, grid.slabs, goes_on)
                 if not goes_on:
                     break
                 share = k / count
                 is_full_step = share < 0.5
                 length = self.step * (1.0 if is_full_step else 0.2 + 1.6 * (1 - share))
-                found = _stepped(u, g, grid, largest, length, self.elastic, self.min_jacobian)
+                found = _stepped(u, along, grid, largest, length, self.elastic, self.min_jacobian)
                 if found is None:
                     break
                 u = found
@@ -404,10 +442,9 @@ class _Greedy:
             u = resampled_field(u, before, whole)
         return guard_or_shorten(u, slabs, self.min_jacobian)
 
-    def _fluid_by_noise(self) -> float:
+    def _noise(self) -> float:
         own, other = (noise_of(each.image.values, each.image.slabs) for each in (self.fixed, self.moving))
-        noise = math.hypot(own, other) / math.sqrt(2)
-        return min(max((noise - _QUIET) / _ONE_VOXEL, 0.0), 1.0)
+        return math.hypot(own, other) / math.sqrt(2)
 
     def _level_images(self, factor: int) -> tuple[Image, Image]:
         """fixed on the level's grid, and moving as smooth, on its own."""
@@ -416,8 +453,7 @@ class _Greedy:
         if factor == 1:
             return grid, moving
         sigma = [SOFTNESS * factor * min(spacing) / each for each in self.moving.spacing]
-        values = fields.smooth(moving.values, sigma, moving.slabs)
-        return grid, Image(values, moving.slabs, moving.scale, moving.shift)
+        return grid, blurred(moving, sigma)
 
 
 def _largest(g: Tensor, slabs: Slabs, goes_on: bool) -> tuple[float, bool]:
