@@ -218,6 +218,9 @@ TEST_F(SsimRefuses, ResultsThatDoNotFit) {
       {.upstream = two}, {.reduction = Reduction::none});
   refuses_request("ssim: upstream is uint8; it must be float16, bfloat16, float32 or float64",
       {.upstream = bytes});
+  refuses_request("ssim: middle has shape [2]; it must be [N,C], [2, 3]", {.middle = two});
+  const test::Array planes = image({2, 3}, DType::f64);
+  refuses_request("ssim: middle is float64; it must be float32", {.middle = planes});
   refuses_request(
       "ssim: x_gradient has shape [2]; it must be that of x, [2, 3, 20, 30]", {.x_gradient = two});
   const test::Array wide = image(x_.shape, DType::f64);

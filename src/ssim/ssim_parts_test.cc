@@ -146,8 +146,8 @@ TEST(SsimPartsCuda, OfVolumesAreRoundedAsTheWhole) {
       EXPECT_LE(
           test::relative_l2(to_doubles(parts.y_gradient), to_doubles(whole.y_gradient)), 3e-7);
       // Without a middle all of the volume is shifted by this voxel.
-      const Sums plain =
-          window_test::sums_of_parts(ssim_into, images, {0}, {.upstream = upstream}, options);
+      const SsimRequest without{.upstream = upstream};
+      const Sums plain = window_test::sums_of_parts(ssim_into, images, {0}, without, options);
       EXPECT_LE(
           test::relative_l2(to_doubles(plain.x_gradient), to_doubles(whole.x_gradient)), 3e-7);
     }

@@ -24,7 +24,8 @@ namespace {
 using namespace separable;
 
 template <class L>
-__global__ void __launch_bounds__(kThreads) flat_kernel(const Work w, unsigned tiles) {
+__global__ void __launch_bounds__(kThreads, L::kFlatBlocks)
+    flat_kernel(const Work w, unsigned tiles) {
   alignas(16) __shared__ typename L::Seen seen[2];
   alignas(16) __shared__ typename L::Half half[2];
   const Geometry& g = w.geometry;

@@ -28,6 +28,9 @@ template <int the_radius> struct Taps {
   static constexpr int kTogether = 32, kTimes = (kSeenWide + kTogether - 1) / kTogether;
   static constexpr int kApart = kThreads / kTogether;  // distance between a thread's rows
   static constexpr int kSeenRows = (kSeenHigh + kApart - 1) / kApart;
+  // Blocks of the flat kernel that a multiprocessor's shared memory holds, and whose registers it
+  // has.
+  static constexpr int kFlatBlocks = kRadius == 3 ? 5 : 4;
   using Seen = float[kSeenHigh][kPitch];
   using Half = float[kSeenHigh][kWide];
 };
