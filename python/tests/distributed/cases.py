@@ -242,7 +242,8 @@ def halves():
         check_measure("lncc_loss", few, dtype, volume, ("valid_mask",))
         check_measure("l1_ssim", few, dtype, volume)
         check_measure("ms_ssim", {**few, "weights": (0.4, 0.6)}, dtype, volume)
-    check_measure("lncc", {"gradient": "ants"}, torch.float16, volume)
+    # A mean's are near f16's least, and one process rounds them twice.
+    check_measure("lncc", {"gradient": "ants", "reduction": "sum"}, torch.float16, volume)
 
 
 def levels():
@@ -322,7 +323,8 @@ def check_transform(
     expected = run(plain, operand, u)
     upstream = noise(*expected.shape, seed=6, dtype=expected.dtype)
     wanted = torch.autograd.grad(expected, leaves, upstream)
-    of_gradient = TOLERANCE[dtype][1]
+    # Parts of the gradient to an image of halves are rounded before they are added.
+    of_gradient = 1e-3 if dtype == torch.float16 else TOLERANCE[dtype][1]
     pairs = list(zip(splits(image[axis]), reversed(splits(field.shape[1]))))
     for image_slabs, slabs in pairs:
         a, b = own(operand, image_slabs, axis), own(u, slabs, 1)
