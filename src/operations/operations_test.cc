@@ -123,9 +123,9 @@ TEST(Call, GivesWhatTheCFunctionGives) {
   const test::CTensor c_x(x), c_y(y), c_mask(weights), c_value(value), c_by_x(by_x);
   similis_ssim_options options = SIMILIS_SSIM_DEFAULTS;
   options.padding = SIMILIS_PADDING_SAME;
-  const similis_tensor* tensors[] = {
-      c_x.get(), c_y.get(), c_mask.get(), nullptr, nullptr, c_value.get(), c_by_x.get(), nullptr};
-  ASSERT_EQ(similis_call(position("ssim"), tensors, 8, &options, nullptr), SIMILIS_OK)
+  const similis_tensor* tensors[] = {c_x.get(), c_y.get(), c_mask.get(), nullptr, nullptr, nullptr,
+      c_value.get(), c_by_x.get(), nullptr};
+  ASSERT_EQ(similis_call(position("ssim"), tensors, 9, &options, nullptr), SIMILIS_OK)
       << similis_last_error();
   options.mask = c_mask.get();
   ASSERT_EQ(similis_ssim(c_x.get(), c_y.get(), &options, nullptr, test::CTensor(expected).get(),
@@ -136,25 +136,25 @@ TEST(Call, GivesWhatTheCFunctionGives) {
 }
 
 TEST(Call, RefusesWhatItCannotCall) {
-  const similis_tensor* tensors[8] = {};
+  const similis_tensor* tensors[9] = {};
   const auto refusal = [&](std::int32_t operation, std::int32_t count, const void* options) {
     return similis_call(operation, tensors, count, options, nullptr) == SIMILIS_INVALID_ARGUMENT
                ? std::string(similis_last_error())
                : std::string("no refusal");
   };
   const auto last = static_cast<std::int32_t>(operations().size()) - 1;
-  EXPECT_EQ(refusal(-1, 8, nullptr),
+  EXPECT_EQ(refusal(-1, 9, nullptr),
       "similis_call: operation is -1; it must be from 0 to " + std::to_string(last));
-  EXPECT_EQ(refusal(position("ssim"), 7, nullptr), "similis_call: ssim takes 8 tensors and got 7");
+  EXPECT_EQ(refusal(position("ssim"), 8, nullptr), "similis_call: ssim takes 9 tensors and got 8");
   EXPECT_EQ(refusal(position("invert"), 3, nullptr),
       "similis_call: invert takes more than tensors and options; call similis_invert");
-  EXPECT_EQ(refusal(position("ssim"), 8, nullptr), "ssim: x is NULL; it must be a tensor");
+  EXPECT_EQ(refusal(position("ssim"), 9, nullptr), "ssim: x is NULL; it must be a tensor");
   const test::Array x = test::noise({1, 1, 13, 14}, DType::f32, test::Layout::dense, 1, 1);
   const test::CTensor c_x(x);
   tensors[0] = tensors[1] = c_x.get();
   similis_ssim_options options = SIMILIS_SSIM_DEFAULTS;
   options.struct_size = 4096;
-  EXPECT_NE(refusal(position("ssim"), 8, &options).find("ssim: options.struct_size is 4096"),
+  EXPECT_NE(refusal(position("ssim"), 9, &options).find("ssim: options.struct_size is 4096"),
       std::string::npos);
 }
 
