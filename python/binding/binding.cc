@@ -4,9 +4,11 @@
 //
 // call(operation, options, threads, tensors…) is similis_call(): operation is a position in
 // similis_schema()'s list, options the address of a struct, threads the number of threads that the
-// call may use, and a tensor that is left out is None. scale(tensor, factor, threads) is
+// call may use, and a tensor that is left out is None. attempt(…) is call(…) for callers who have
+// another way: where a tensor that is given has no memory, which the library would take for one
+// that is left out, it calls nothing and returns kHasNoMemory. scale(tensor, factor, threads) is
 // similis_scale().
-// Both return the status of the C interface. similis/_library calls the same functions by ctypes.
+// All return the status of the C interface. similis/_library calls the same functions by ctypes.
 // Only tvm-ffi's C interface is used: it stays the same from one of its versions to the next.
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/extra/c_env_api.h>
@@ -123,7 +125,9 @@ int succeed(similis_status status, TVMFFIAny* result) {
 
 constexpr std::int32_t kFirstTensor = 3;  // behind the operation, its options and the threads
 
-int call(const TVMFFIAny* arguments, std::int32_t count, TVMFFIAny* result) {
+constexpr similis_status kHasNoMemory = -1;
+
+int call(const TVMFFIAny* arguments, std::int32_t count, bool needs_memory, TVMFFIAny* result) {
   std::array<const similis_tensor*, 24> tensors{};
   const std::int32_t given = count - kFirstTensor;
   bool are_right = given > 0 && given <= static_cast<std::int32_t>(tensors.size());
@@ -136,6 +140,10 @@ int call(const TVMFFIAny* arguments, std::int32_t count, TVMFFIAny* result) {
   if (!are_right || tensors[0] == nullptr) {
     return refuse(
         "similis: the binding takes an operation, an address, a number of threads and tensors");
+  }
+  for (std::int32_t i = 0; needs_memory && i < given; ++i) {
+    const similis_tensor* const tensor = tensors[static_cast<std::size_t>(i)];
+    if (tensor != nullptr && tensor->data == nullptr) return succeed(kHasNoMemory, result);
   }
   FrameworkMemory memory;
   const similis_execution execution =
@@ -163,7 +171,11 @@ int scale(const TVMFFIAny* arguments, std::int32_t count, TVMFFIAny* result) {
 extern "C" {
 TVM_FFI_DLL_EXPORT int __tvm_ffi_call(
     void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
-  return call(arguments, count, result);
+  return call(arguments, count, false, result);
+}
+TVM_FFI_DLL_EXPORT int __tvm_ffi_attempt(
+    void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {
+  return call(arguments, count, true, result);
 }
 TVM_FFI_DLL_EXPORT int __tvm_ffi_scale(
     void*, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result) {

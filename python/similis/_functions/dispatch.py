@@ -11,16 +11,22 @@ from typing import Any, Callable, Optional
 from .._arrays import measures as arrays_measures
 from .._arrays.kinds import imported, is_of, kind_of
 from .._library import range_warning, warp
+from .._library.c_abi import HAS_LIBRARY
 from .._library.refusals import type_name
 from . import layouts
 
 Coordinates = Optional[Sequence[float]]
 
 
-def _is_compiling() -> bool:
-    """True inside torch.compile, which ignores caches with a warning."""
+def _is_compiling_with_torch() -> bool:
     torch = imported("torch")
     return torch is not None and torch.compiler.is_compiling()
+
+
+# True inside torch.compile, which ignores caches with a warning. torch's own function once
+# for_torch() has been called.
+_is_compiling: Callable[[], bool] = _is_compiling_with_torch
+_is_deterministic: Callable[[], bool] = bool
 
 
 _ARRAYS = ("mask", "valid_mask", "histogram", "limits")  # that belong to a call, as images do
@@ -76,6 +82,15 @@ def text_of(operation: str, *names: str) -> Callable[..., str]:
 
 
 _torch_package: Any = None
+
+
+def _not_plainly(*_: Any) -> None:
+    return None
+
+
+# The fast paths of _torch/plain.py, once for_torch() has been called: a result, or None.
+evaluate_plainly: Callable[..., Any] = _not_plainly
+transform_plainly: Callable[..., Any] = _not_plainly
 _jax_measures: Any = None
 _jax_transforms: Any = None
 _jax_smooth: Any = None
@@ -83,16 +98,18 @@ _jax_smooth: Any = None
 
 def for_torch() -> Any:
     """The package _torch, imported when somebody who has imported torch needs it."""
-    global _torch_package
+    global _torch_package, _is_compiling, _is_deterministic, evaluate_plainly, transform_plainly
     if _torch_package is None:
         from .. import _torch
 
         _torch_package = _torch
+        torch = imported("torch")
+        _is_compiling = torch.compiler.is_compiling
+        _is_deterministic = torch.are_deterministic_algorithms_enabled
+        if HAS_LIBRARY:
+            evaluate_plainly = _torch.evaluate_plainly
+            transform_plainly = _torch.transform_plainly
     return _torch_package
-
-
-def torch_is_loaded() -> bool:
-    return _torch_package is not None
 
 
 def for_jax() -> Any:
@@ -185,6 +202,11 @@ def is_usual_array(x: Any) -> bool:
     return layouts.is_usual_dtype(x.dtype) and (rank > 4 or x.shape[3] not in (3, 4))
 
 
+def are_algorithms_deterministic() -> bool:
+    """What torch.use_deterministic_algorithms says, if torch is used."""
+    return _torch_package is not None and not _is_compiling() and bool(_is_deterministic())
+
+
 def look_at_range(operation: str, described: Any, **images: Any) -> None:
     """Warns of floats far outside data_range, in images on the CPU whose values are known."""
     array = next(iter(images.values()))
@@ -213,6 +235,10 @@ def evaluate_images(
     channel_axis: Optional[int] = None,
 ) -> Any:
     """evaluate() of images in any layout and integer type that layouts.py knows."""
+    if mask is None and valid_mask is None and channel_axis is None:
+        value = evaluate_plainly(operation, text, x, y)
+        if value is not None:
+            return value
     if is_of("torch", "Tensor", x):
         if channel_axis is None:
             value = for_torch().evaluate(operation, text, x, y, mask, valid_mask, usual_only=True)

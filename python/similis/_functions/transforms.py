@@ -9,14 +9,15 @@ from typing import Any, NoReturn, Optional, TypeVar
 from .._arrays import transforms as arrays_transforms
 from .._arrays.kinds import is_of
 from .._library import values, warp
+from . import dispatch
 from .dispatch import (
     Coordinates,
+    are_algorithms_deterministic,
     check_coordinates,
     for_jax_transforms,
     for_torch,
     rank_of,
     text_of,
-    torch_is_loaded,
 )
 from .._library.warp import Pair
 from .losses import without_unknown
@@ -26,6 +27,10 @@ Array = TypeVar("Array")
 
 
 def _transform(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = None) -> Any:
+    if output is None:
+        result = dispatch.transform_plainly(call, arrays)
+        if result is not None:
+            return result
     if is_of("torch", "Tensor", arrays[0]):
         return for_torch().transform(call, names, arrays, output)
     if is_of("jax", "Array", arrays[0]):
@@ -76,12 +81,6 @@ _compose_text = text_of(
     "cells",
     "deterministic",
 )
-
-
-def _deterministic(given: Optional[bool]) -> bool:
-    if given is None:
-        return torch_is_loaded() and bool(for_torch().is_deterministic())
-    return given
 
 
 @without_unknown
@@ -165,7 +164,7 @@ def sample(
         rows,
         image_rows,
         cells,
-        _deterministic(deterministic),
+        are_algorithms_deterministic() if deterministic is None else deterministic,
     )
     if min_coords is not None or max_coords is not None:
         check_coordinates("sample", rank_of(image), min_coords, max_coords)
@@ -210,7 +209,7 @@ def compose(
         rows,
         image_rows,
         cells,
-        _deterministic(deterministic),
+        are_algorithms_deterministic() if deterministic is None else deterministic,
     )
     if min_coords is not None or max_coords is not None:
         check_coordinates("compose", rank_of(u), min_coords, max_coords)

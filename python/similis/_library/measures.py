@@ -105,6 +105,7 @@ class Measure:
     """
 
     def __init__(self, described: str) -> None:
+        self.described = described
         self.operation, *pairs = described.split(" ")
         self.table = table(self.operation)
         given = dict(pair.split("=", 1) for pair in pairs)
@@ -128,6 +129,10 @@ class Measure:
         self.index, self.arrange = self.table.index, _arrangement(self.table)
         places = self.arrange(range(12))
         self.is_in_order = places == tuple(range(8))
+        # True if it takes x, y, masks, upstream, value and both gradients. unasked: None for each
+        # mask and the upstream.
+        self.is_plain = places[-3:] == (5, 6, 7) and not self.with_means
+        self.unasked = (None,) * (len(places) - 5)
         # The measure takes these behind the eight tensors of run(): most take nothing.
         self.behind = (None, None, None, None) if max(places) > 7 else ()
 

@@ -91,6 +91,7 @@ class Call:
         self.options_address = ctypes.addressof(self.options)
         self.accumulating_address = ctypes.addressof(self.accumulating)
         self.arrange = _arrangement(self.table, self.is_grid)
+        self.is_as_model = True  # each result so far was shaped as an operand
 
     def result_shape(
         self, operand: Sequence[int], batches: Sequence[int], field: Optional[Sequence[int]]

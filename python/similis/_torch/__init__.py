@@ -8,6 +8,7 @@ measure_operators      the operators of the measures; measures: autograd around 
 transform_operators    the operators of sampling and composing
 transform_autograd     autograd around them; transforms: the functions that choose
 information_parts      mutual information of a part of an image
+plain                  the fast path of measures and transforms
 smooth                 Gaussian smoothing of images and fields
 fields                 exponential, inverse and Jacobian determinant of a vector field
 decomposition          the measures in torch's own operators; windows: its averages; reductions:
@@ -28,17 +29,19 @@ from .binding import BINDING
 from .fields import exponentiate, invert, jacobian_determinant
 from .information_parts import information_of_part
 from .measures import evaluate, is_plain, largest
+from .plain import evaluate as evaluate_plainly
+from .plain import transform as transform_plainly
 from .psnr import psnr
 from .smooth import smooth
-from .transforms import is_deterministic, labels, transform
+from .transforms import labels, transform
 
 __all__ = [
     "BINDING",
     "evaluate",
+    "evaluate_plainly",
     "exponentiate",
     "information_of_part",
     "invert",
-    "is_deterministic",
     "is_plain",
     "jacobian_determinant",
     "labels",
@@ -46,4 +49,5 @@ __all__ = [
     "psnr",
     "smooth",
     "transform",
+    "transform_plainly",
 ]

@@ -39,6 +39,19 @@ def run_measure_by_ctypes(measure: measures.Measure, x: Tensor, *others: Optiona
     measures.run(measure, tensors, stream_of(x), torch.get_num_threads(), middle=middle)
 
 
+def attempt_by_ctypes(
+    operation: int, options: int, threads: int, *tensors: Optional[Tensor]
+) -> int:
+    for each in tensors:
+        if each is not None and each.data_ptr() == 0:
+            return -1
+    first = tensors[0]
+    assert first is not None
+    described = [c_tensor(each) for each in tensors]
+    c_abi.call(operation, described, options, stream_of(first), threads)
+    return 0
+
+
 def scale_by_ctypes(tensor: Tensor, factor: Tensor) -> None:
     described, by = c_tensor(tensor), c_tensor(factor)
     threads = torch.get_num_threads()
@@ -49,7 +62,7 @@ def tvm_ffi_functions() -> dict[str, Any]:
     import tvm_ffi
 
     module = tvm_ffi.load_module(os.path.join(c_abi.NATIVE, "similis_tvm_ffi.so"))
-    return {name: getattr(module, name) for name in ("call", "scale")}
+    return {name: getattr(module, name) for name in ("call", "attempt", "scale")}
 
 
 def run_measure_by_tvm_ffi(functions: dict[str, Any]) -> Callable[..., None]:
@@ -148,5 +161,8 @@ run_measure = run_measure_by_tvm_ffi(_functions) if _functions else run_measure_
 # run_transform(call, operands, outputs, accumulate, elsewhere, noted): outputs in the order of the
 # C function
 run_transform = run_transform_by_tvm_ffi(_functions) if _functions else run_transform_by_ctypes
+# attempt(operation, options_address, threads, tensors…): returns another number than 0, or raises,
+# where the library refuses the call or a tensor that is given has no memory
+attempt: Callable[..., int] = _functions["attempt"] if _functions else attempt_by_ctypes
 # scale(tensor, factor): multiplies the tensor in place
 scale = scale_by_tvm_ffi(_functions) if _functions else scale_by_ctypes

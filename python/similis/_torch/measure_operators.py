@@ -21,20 +21,21 @@ from .registry import define
 
 
 @functools.lru_cache(maxsize=64)
-def _number_like(dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.empty((), dtype=dtype, device=device)
+def number_like(is_wide: bool, device: torch.device) -> Tensor:
+    """A number in f64 or f32, to allocate others as it."""
+    return torch.empty((), dtype=torch.float64 if is_wide else torch.float32, device=device)
 
 
 def _empty_result(x: Tensor, measure: measures.Measure) -> Tensor:
-    """_empty_value() of a tensor with memory. A number is allocated as another one is, which takes
+    """empty_value() of a tensor with memory. A number is allocated as another one is, which takes
     torch half the time that it takes to read a shape and a dtype."""
     if not measure.is_scalar:
-        return _empty_value(x, measure)
+        return empty_value(x, measure)
     is_wide = measure.in_float64 or x.dtype is torch.float64
-    return torch.empty_like(_number_like(torch.float64 if is_wide else torch.float32, x.device))
+    return torch.empty_like(number_like(is_wide, x.device))
 
 
-def _empty_value(x: Tensor, measure: measures.Measure) -> Tensor:
+def empty_value(x: Tensor, measure: measures.Measure) -> Tensor:
     is_wide = measure.in_float64 or x.dtype == torch.float64
     dtype = torch.float64 if is_wide else torch.float32
     shape = () if measure.is_scalar else measure.result_shape(x.shape)
@@ -84,7 +85,7 @@ def compute_gradient(
 def _value_shape(
     x: Tensor, y: Tensor, mask: Optional[Tensor], valid_mask: Optional[Tensor], measure: str
 ) -> Tensor:
-    return _empty_value(x, measures.parse(measure))
+    return empty_value(x, measures.parse(measure))
 
 
 def _gradient_shapes(
@@ -98,7 +99,7 @@ def _gradient_shapes(
     of_y: bool,
     measure: str,
 ) -> list[Tensor]:
-    results = [_empty_value(x, measures.parse(measure))] if with_value else []
+    results = [empty_value(x, measures.parse(measure))] if with_value else []
     return results + [torch.empty_like(of) for of, wanted in ((x, of_x), (y, of_y)) if wanted]
 
 

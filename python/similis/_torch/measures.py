@@ -100,7 +100,7 @@ def is_usual_shape(shape: torch.Size) -> bool:
     return rank < 2 or rank > 4 or (rank == 4 and shape[3] != 3 and shape[3] != 4)
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
     """A call of _Evaluation without its tensors. plain: the answer of _is_plain()."""
 
     measure: str
@@ -126,7 +126,7 @@ class _Evaluation(torch.autograd.Function):
         y: Tensor,
         mask: Optional[Tensor],
         valid_mask: Optional[Tensor],
-        plan: _Plan,
+        plan: Plan,
     ) -> Tensor:
         measure, of_x, of_y, gradient_scale, plain = plan
         gradients: Optional[list[Tensor]] = None
@@ -146,21 +146,34 @@ class _Evaluation(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
         saved = ctx.saved_tensors  # raises if they have changed or been freed
-        plan: _Plan = ctx.plan
-        measure, of_x, of_y, gradient_scale, plain = plan
-        if torch.is_grad_enabled():
-            gradients = _differentiable_gradients(saved, plan, upstream)
-            return *_in_places(gradients, of_x, of_y), *_NO_GRADIENTS
-        gradients, ctx.gradients = ctx.gradients, None
-        if gradients is None:
-            factor: Optional[Tensor] = upstream
-            if gradient_scale is not None:
-                factor = _as_upstream(gradient_scale, saved[0])
-            gradients = gradient_op(*saved, factor, False, of_x, of_y, measure)
+        gradients = None
+        if not torch.is_grad_enabled():
+            gradients, ctx.gradients = ctx.gradients, None
+        return *differentiated(saved, ctx.plan, upstream, gradients), *_NO_GRADIENTS
+
+
+def differentiated(
+    saved: Sequence[Any],
+    plan: Plan,
+    upstream: Tensor,
+    gradients: Optional[Sequence[Tensor]] = None,
+) -> tuple[Optional[Tensor], Optional[Tensor]]:
+    """The gradients to x and y, differentiable where autograd records them.
+
+    saved: x, y, mask and valid_mask. gradients: those that were computed ahead and not used yet.
+    """
+    measure, of_x, of_y, gradient_scale, plain = plan
+    if torch.is_grad_enabled():
+        return _in_places(_differentiable_gradients(saved, plan, upstream), of_x, of_y)
+    if gradients is None:
+        factor: Optional[Tensor] = upstream
         if gradient_scale is not None:
-            by = upstream if gradient_scale == 1 else upstream / gradient_scale
-            gradients = [_multiplied(gradient, by, plain) for gradient in gradients]
-        return *_in_places(gradients, of_x, of_y), *_NO_GRADIENTS
+            factor = _as_upstream(gradient_scale, saved[0])
+        gradients = gradient_op(*saved, factor, False, of_x, of_y, measure)
+    if gradient_scale is not None:
+        by = upstream if gradient_scale == 1 else upstream / gradient_scale
+        gradients = [_multiplied(gradient, by, plain) for gradient in gradients]
+    return _in_places(gradients, of_x, of_y)
 
 
 def _multiplied(gradient: Tensor, factor: Tensor, plain: bool) -> Tensor:
@@ -244,7 +257,7 @@ def _in_places(
 
 
 def _differentiable_gradients(
-    saved: Sequence[Tensor], plan: _Plan, upstream: Tensor
+    saved: Sequence[Any], plan: Plan, upstream: Tensor
 ) -> Sequence[Tensor]:
     x, y, mask, valid_mask = saved
     variables = [image for image, wanted in ((x, plan.of_x), (y, plan.of_y)) if wanted]
@@ -262,7 +275,7 @@ def _remember(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         raise ValueError(f"{operation}: a mask asks for a gradient; only x and y can have one")
     of_x, of_y = ctx.needs_input_grad[:2]
     ctx.save_for_backward(*images_and_masks)
-    ctx.plan, ctx.gradients = _Plan(measure, of_x, of_y, None, False), None
+    ctx.plan, ctx.gradients = Plan(measure, of_x, of_y, None, False), None
 
 
 def _backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
@@ -358,7 +371,7 @@ def evaluate(
     if is_compiling:
         return apply(x, y, mask, valid_mask, text, of_x, of_y, gradient_scale)
     apply = _apply_plainly if plain else _Evaluation.apply
-    return apply(x, y, mask, valid_mask, _Plan(text, of_x, of_y, gradient_scale, plain))
+    return apply(x, y, mask, valid_mask, Plan(text, of_x, of_y, gradient_scale, plain))
 
 
 def is_plain(x: Tensor, y: Tensor) -> bool:

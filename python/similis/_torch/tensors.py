@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from .._library.c_abi import HAS_LIBRARY
 from .._library.refusals import dtype_names, type_name
@@ -18,7 +19,7 @@ from .devices import ELSEWHERE, LIBRARYS
 CONVERTED_DTYPES = frozenset((torch.bool, torch.int16, torch.int32, getattr(torch, "uint16", None)))
 USUAL_DTYPES = frozenset(DTYPES) - CONVERTED_DTYPES
 _DEVICES = (*LIBRARYS, *ELSEWHERE, "meta")
-_PLAIN = (Tensor, torch.nn.Parameter)
+PLAIN = (Tensor, torch.nn.Parameter)
 # torch 2.4 does not. Without the library there is no fast path that would need to know them.
 TELLS_KEYS = HAS_LIBRARY and hasattr(torch._C.DispatchKeySet, "raw_repr")
 _dispatch_keys = torch._C._dispatch_keys
@@ -36,7 +37,7 @@ _known_keys: set[int] = set()  # of tensors that were nothing but memory
 def is_memory(tensor: Tensor) -> bool:
     """True if the tensor is nothing but memory: no subclass, no lazy negation, no wrapper that a
     transform has left behind."""
-    if type(tensor) not in _PLAIN:
+    if type(tensor) not in PLAIN:
         return False
     keys = _dispatch_keys(tensor).raw_repr()
     if keys not in _known_keys:
@@ -51,7 +52,7 @@ def are_memory(tensors: Tensors) -> bool:
     for each in tensors:
         if (
             each is not None
-            and (type(each) not in _PLAIN or _dispatch_keys(each).raw_repr() not in _known_keys)
+            and (type(each) not in PLAIN or _dispatch_keys(each).raw_repr() not in _known_keys)
             and not is_memory(each)
         ):
             return False
@@ -73,6 +74,21 @@ def nobody_looks() -> bool:
     """True if no compiler, mode, trace or profiler observes the operators."""
     # A compiler cannot trace is_memory(), so it is asked for first.
     return not _is_compiling() and _modes() == 0 and _trace() is None and not _is_profiled()
+
+
+_is_functorch = torch._C._are_functorch_transforms_active
+
+
+def somebody_looks() -> bool:
+    """True if nobody_looks() or not is_transformed() would be False."""
+    return (
+        _is_compiling()  # first, as a compiler traces none of the others
+        or _modes() != 0
+        or _trace() is not None
+        or _is_profiled()
+        or _is_functorch()
+        or forward_ad._current_level >= 0
+    )
 
 
 def is_usual(x: Tensor) -> bool:
@@ -101,7 +117,7 @@ def is_exporting() -> bool:
 def is_transformed() -> bool:
     """True inside vmap, grad, jvp and their like, and in forward mode."""
     return (
-        torch._C._are_functorch_transforms_active() or torch.autograd.forward_ad._current_level >= 0
+        torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
     )
 
 

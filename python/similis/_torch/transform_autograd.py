@@ -11,10 +11,8 @@ from torch import Tensor
 
 from .binding import Tensors
 from .registry import differentiate
-from .tensors import are_memory, is_traced, is_transformed, nobody_looks
+from .tensors import is_traced, is_transformed
 from .transform_operators import (
-    compute_transform,
-    gradient_of_each,
     gradient_op,
     labels_op,
     transform_op,
@@ -84,10 +82,10 @@ class _Transform(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
-        return _transform_backward(ctx, ctx.saved_tensors, upstream)
+        return transform_backward(ctx, ctx.saved_tensors, upstream)
 
 
-def _transform_backward(
+def transform_backward(
     ctx: Any, operands: Tensors, upstream: Tensor
 ) -> tuple[Optional[Tensor], ...]:
     asked = list(ctx.needs_input_grad[:4])
@@ -102,41 +100,6 @@ def _transform_backward(
     if by_field is not None:
         results[2] = by_field
     return *results, None
-
-
-class _PlainTransform(torch.autograd.Function):
-    """_Transform for plain operands; it calls the implementation directly, not the operators."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        operand: Tensor,
-        affine: Optional[Tensor],
-        field: Optional[Tensor],
-        grid_affine: Optional[Tensor],
-        call: str,
-    ) -> Tensor:
-        result = compute_transform(operand, affine, field, grid_affine, call)
-        # While a GPU is at work.
-        ctx.call = call
-        ctx.save_for_backward(operand, affine, field, grid_affine)
-        return result
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
-        operands = ctx.saved_tensors  # hooks may have replaced them
-        call = ctx.call
-        if (
-            torch.is_grad_enabled()
-            or call.startswith("affine_grid")
-            or not (nobody_looks() and are_memory((*operands, upstream)))
-        ):
-            return _transform_backward(ctx, operands, upstream)
-        return *gradient_of_each(operands, upstream, ctx.needs_input_grad, call), None
-
-
-# Function.apply() calls this, after a search for leftovers of transforms that takes 1.5 µs.
-apply_plainly: Any = super(torch.autograd.Function, _PlainTransform).apply
 
 
 class _TransformUnderFunctorch(_Transform):

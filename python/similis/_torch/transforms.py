@@ -25,7 +25,6 @@ from .tensors import (
     require_same_device,
 )
 from .transform_autograd import (
-    apply_plainly,
     asks_for_gradient,
     labels_function,
     transform_function,
@@ -93,7 +92,8 @@ def transform(
     compute: Any
     is_compiling = False
     if _are_plain(operands):
-        compute = apply_plainly if asks_for_gradient(operands) else compute_transform
+        asks = asks_for_gradient(operands)
+        compute = transform_function(operands) if asks else compute_transform
     else:
         is_compiling = torch.compiler.is_compiling()
         if not is_compiling and forward_ad._current_level >= 0:
