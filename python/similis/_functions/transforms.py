@@ -151,7 +151,9 @@ def sample(
     """
     if unknown:
         refuse_options("sample", unknown, sample)
-    name, field = _field_of("sample", displacement, grid)
+    name, field = "displacement", displacement
+    if grid is not None:
+        name, field = _field_of("sample", displacement, grid)
     call = _sample_text(
         grid is not None,
         out_shape,

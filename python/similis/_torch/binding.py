@@ -48,7 +48,10 @@ def attempt_by_ctypes(
     first = tensors[0]
     assert first is not None
     described = [c_tensor(each) for each in tensors]
-    c_abi.call(operation, described, options, stream_of(first), threads)
+    try:
+        c_abi.call(operation, described, options, stream_of(first), threads)
+    except ValueError:
+        return -1
     return 0
 
 
