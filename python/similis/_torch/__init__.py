@@ -19,8 +19,7 @@ elsewhere              tensors that the library does not take: kernels, torch's 
                        graphs: what torch.compile does not read of it
 ssim_kernels           SSIM on Apple's and Intel's GPUs; gpu_modules: the kernels' text and launches;
                        xpu_queue, sycl_text, metal_words.h: those on Intel's
-sampling               sampling and composing in torch's own operators; spline: its cubic mode;
-                       inversion: the inverse of a field
+sampling               sampling and composing in torch's own operators; inversion: the inverse of a field
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ by up to 2⁻²⁴ of the axis, 1e-5 of a voxel for an axis of 200.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -20,7 +21,6 @@ from torch import Tensor
 
 from .._library import warp
 from .devices import widest
-from .spline import cubic_weights, prefiltered
 
 _FAR_OUTSIDE = -8.0  # an index that no voxel is near of
 
@@ -35,6 +35,39 @@ class _Axis(NamedTuple):
     step: float
     scale: float
     shift: float
+
+
+def _cubic_weights(f: Tensor) -> list[Tensor]:
+    """Of a cubic B-spline, for the voxels -1, 0, 1 and 2 from the one before a position f above it."""
+    g = 1 - f
+    return [
+        g * g * g / 6,
+        (4 - 3 * f * f * (2 - f)) / 6,
+        (4 - 3 * g * g * (2 - g)) / 6,
+        f * f * f / 6,
+    ]
+
+
+@functools.lru_cache(maxsize=16)
+def _inverse_filter(count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """From voxels along an axis to coefficients: the inverse of (c[i-1] + 4c[i] + c[i+1]) / 6,
+    mirrored at both ends. It depends on the count alone, and is computed on the CPU in f64."""
+    matrix = torch.zeros(count, count, dtype=torch.float64, device="cpu")
+    for i in range(count):
+        for neighbour, weight in ((i - 1, 1 / 6), (i, 4 / 6), (i + 1, 1 / 6)):
+            at = abs(neighbour)
+            matrix[i, at if at < count else 2 * (count - 1) - at] += weight
+    return torch.linalg.inv(matrix).to(dtype).to(device)
+
+
+def _coefficients(image: Tensor) -> Tensor:
+    """Those of the cubic B-spline through the voxels of [N,C,…], along every spatial axis."""
+    for axis in range(2, image.dim()):
+        count = image.shape[axis]
+        if count > 1:
+            matrix = _inverse_filter(count, image.dtype, image.device)
+            image = (image.movedim(axis, -1) @ matrix.T).movedim(-1, axis)
+    return image
 
 
 def require_shapes(
@@ -227,7 +260,7 @@ def _taps(index: Tensor, extent: int, mode: str) -> list[_Taps]:
     inside = (index >= -margin) & (index <= extent - 1 + margin)
     return [
         _Taps(_mirrored(voxel - 1 + k, extent), inside, weight)
-        for k, weight in enumerate(cubic_weights(f))
+        for k, weight in enumerate(_cubic_weights(f))
     ]
 
 
@@ -313,7 +346,7 @@ def _sample(
     wide = torch.float64 if image.dtype == torch.float64 else torch.float32
     values = image.to(wide)
     if mode == "cubic" and call.values["prefilter"]:
-        values = prefiltered(values)
+        values = _coefficients(values)
     corners, space = _prepared(call, image, affine, field, grid_affine, mode)
     flat = values.flatten(2)
     result: Any = 0
