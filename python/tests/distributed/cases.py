@@ -95,6 +95,8 @@ TOLERANCE = {
     torch.float16: (1e-6, 1e-4),
     torch.bfloat16: (1e-6, 1e-4),
 }
+# Seen on two H200s: 1.2e-6 of SSIM with windows of 1×3×5, 1.4e-4 of halves.
+GPU_GRADIENTS = {torch.float32: 2e-6, torch.float16: 3e-4, torch.bfloat16: 3e-4}
 
 
 def weights_of(*shape):
@@ -139,6 +141,8 @@ def check_measure(
     is_rounded &= not has_constant
     if is_rounded:
         of_value, of_gradient = 2e-6, 5e-6
+    elif DEVICE.type == "cuda" and dtype in GPU_GRADIENTS:
+        of_gradient = GPU_GRADIENTS[dtype]
     for slabs in splits(shape[2]):
         a, b = own(x, slabs), own(y, slabs)
         own_weights = {

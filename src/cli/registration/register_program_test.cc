@@ -403,8 +403,7 @@ TEST_F(RegisterProgram, MaskedVoxelsNeverEnter) {
       mask.values.elements<float>()[i] = 1;
     for (std::int64_t z = 8; z < 15; ++z) {
       for (std::int64_t y = 9; y < 16; ++y) {
-        for (std::int64_t x = 11; x < 18; ++x)
-          mask.values.elements<float>()[index(x, y, z)] = 0;
+        for (std::int64_t x = 11; x < 18; ++x) mask.values.elements<float>()[index(x, y, z)] = 0;
       }
     }
     put(side + "_mask.nii", mask);

@@ -8,6 +8,8 @@
 
 #include "src/core/number_text.h"
 
+template class nlohmann::basic_json<nlohmann::ordered_map>;
+
 namespace similis::cli {
 namespace {
 
