@@ -119,21 +119,6 @@ inline void restore_samples(const Coefficient* HWY_RESTRICT o, const Coefficient
     hn::StoreU(hn::ShiftRight<15>(hn::Add(hn::Mul(k, of_o), half)), d, restored + x);
   }
 }
-// 2^30 / size, cut off, of whole sizes from 1 to 2^15.
-template <class V> HWY_INLINE V inverse_of_15_bits(V size) {
-  const hn::DFromV<V> df;
-#if HWY_TARGET == HWY_AVX3
-  // Without the divider. Half of 1 / size more is cut off with the rest; the error after two steps
-  // is far below that half, which is 2^-16 at least.
-  V inverse{_mm512_rcp14_pd(size.raw)};
-  for (int step = 0; step < 2; ++step) {
-    inverse = hn::MulAdd(hn::NegMulAdd(size, inverse, hn::Set(df, 1.0)), inverse, inverse);
-  }
-  return hn::Floor(hn::Mul(inverse, hn::Set(df, 0x1p30 + 0.5)));
-#else
-  return hn::Floor(hn::Div(hn::Set(df, 0x1p30), size));
-#endif
-}
 inline void restore_deep(const Coefficient* HWY_RESTRICT o, const Coefficient* HWY_RESTRICT t,
     Span span, Coefficient* HWY_RESTRICT restored) {
   const hn::ScalableTag<double> df;
@@ -150,7 +135,7 @@ inline void restore_deep(const Coefficient* HWY_RESTRICT o, const Coefficient* H
     const auto power = hn::Sub(hn::Set(d64, std::uint64_t{2 * 1023 + 14} << 52), exponent);
     const auto shrink = hn::Min(one, hn::BitCast(df, power));
     const auto divisor = hn::Floor(hn::Add(hn::Mul(size, shrink), half));
-    const auto inverse = inverse_of_15_bits(divisor);
+    const auto inverse = hn::Floor(hn::Div(hn::Set(df, 0x1p30), divisor));
     const auto along = hn::Xor(of_t, hn::And(of_o, sign));
     const auto scaled = hn::Mul(hn::Mul(inverse, along), hn::Mul(shrink, hn::Set(df, 0x1p-15)));
     const auto limited = hn::Min(hn::Floor(hn::Add(scaled, half)), hn::Set(df, 32768.0));
