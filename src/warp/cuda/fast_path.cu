@@ -357,7 +357,7 @@ void run_fast_values(const Pass& pass, const Transform* transforms, const Execut
       pass.mode == Interpolation::nearest
           ? fast_nearest(layout, is_half(pass.image))
           : fast_values(layout, is_half(pass.image), pass.padding != Outside::zeros,
-                p.keeps || !pass.elsewhere.empty() || has_many_elsewhere(pass));
+                p.keeps || !pass.elsewhere.empty() || has_many_elsewhere(pass), p.channels > 1);
   launch(pass, pass.batch, p, kernel, layout != FastLayout::vectors, exec);
 }
 

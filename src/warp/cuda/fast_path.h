@@ -98,7 +98,8 @@ struct FastKernel {
 enum class FastLayout : std::uint8_t { volume, vectors, picture };
 
 /// is_part: of a call that takes what Part in fast_path.cuh serves.
-FastKernel fast_values(FastLayout layout, bool is_half, bool is_padded, bool is_part);
+FastKernel fast_values(
+    FastLayout layout, bool is_half, bool is_padded, bool is_part, bool has_channels);
 /// Values of the nearest voxels, for layouts but vectors.
 FastKernel fast_nearest(FastLayout layout, bool is_half);
 /// To the field and the matrices.
