@@ -70,7 +70,7 @@ template <class SizeAt, class CubesOf>
 HWY_INLINE std::int64_t sum_of_cubes(Span span, const SizeAt& size_at, const CubesOf& cubes_of) {
   W sum = hn::Zero(Wide());
   std::int64_t x = first_vector(span);
-  const auto add_part = [&] HWY_ATTR {
+  const auto add_part = [&]() HWY_ATTR {
     sum = hn::Add(sum, cubes_of(hn::IfThenElseZero(within(span, x), size_at(x))));
     x += lanes_of_32();
   };
