@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 
+import pytest
+
 import similis
 
 HEADER = pathlib.Path(__file__).resolve().parent.parent.parent / "include/similis/version.h"
@@ -89,6 +91,22 @@ def test_without_its_library_the_package_says_what_is_missing(run_python, tmp_pa
         PYTHONPATH=str(tmp_path / "copy"),
     )
     assert printed.startswith(f"similis: there is no libsimilis.so in {package / 'native'}")
+
+
+def test_a_tvm_ffi_that_cannot_be_loaded_is_said(run_python, tmp_path):
+    pytest.importorskip("torch", reason="`make check-python` installs torch")
+    (tmp_path / "tvm_ffi.py").write_text("raise ImportError('it is for another Python')")
+    printed = run_python(
+        """
+        import warnings
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            from similis._torch import binding
+        print(binding.BINDING, *(each.message for each in caught if each.category is RuntimeWarning))
+        """,
+        SIMILIS_BINDING="auto",
+    )
+    assert printed.startswith("ctypes apache-tvm-ffi is installed and cannot be loaded (it is for")
 
 
 def test_fireants_names_stand_in_one_package():

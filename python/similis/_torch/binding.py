@@ -6,7 +6,9 @@ SIMILIS_BINDING chooses one of them. Both give the same bits; ctypes takes 10 µ
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
@@ -137,7 +139,8 @@ def _choose_binding() -> tuple[str, dict[str, Any]]:
     """Returns the name of the binding and tvm-ffi's functions.
 
     A torch that does not lend its tensors in C makes tvm-ffi ask for them in Python or compile an
-    extension on import. ctypes is faster then, and is the default.
+    extension on import. ctypes is faster then, and is the default. Where tvm-ffi is installed and
+    cannot be loaded, as one for another Python, ctypes takes its place and a warning says so.
     """
     wanted = os.environ.get("SIMILIS_BINDING", "auto")
     if wanted not in ("auto", "tvm_ffi", "ctypes"):
@@ -151,9 +154,16 @@ def _choose_binding() -> tuple[str, dict[str, Any]]:
         return "ctypes", {}
     try:
         return "tvm_ffi", tvm_ffi_functions()
-    except (ImportError, OSError, RuntimeError):
+    except (ImportError, OSError, RuntimeError) as error:
         if wanted == "tvm_ffi":
             raise
+        if importlib.util.find_spec("tvm_ffi") is not None:
+            warnings.warn(
+                f"apache-tvm-ffi is installed and cannot be loaded ({error}), so each call takes some"
+                " 10 µs more; SIMILIS_BINDING=ctypes asks for that without this warning",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return "ctypes", {}
 
 
