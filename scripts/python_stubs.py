@@ -76,6 +76,24 @@ def value_and_gradient(
     wrt: Literal["both"],
     **options: Any,
 ) -> tuple[Any, NDArray[_F], NDArray[_F]]: ...
+@overload
+def value_and_gradient(
+    measure: Callable[..., Any],
+    x: Tensor,
+    y: Tensor,
+    *,
+    wrt: Literal["x", "y"] = "x",
+    **options: Any,
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def value_and_gradient(
+    measure: Callable[..., Any],
+    x: Tensor,
+    y: Tensor,
+    *,
+    wrt: Literal["both"],
+    **options: Any,
+) -> tuple[Tensor, Tensor, Tensor]: ...
 '''
 ELSEWHERE = {
     "DeviceError": "_library.c_abi",

@@ -11,7 +11,6 @@ from typing import Any, Callable, Optional
 from .._arrays import measures as arrays_measures
 from .._arrays.kinds import imported, is_of, kind_of
 from .._library import range_warning, warp
-from .._library.c_abi import HAS_LIBRARY
 from .._library.refusals import type_name
 from . import layouts
 
@@ -106,7 +105,7 @@ def for_torch() -> Any:
         torch = imported("torch")
         _is_compiling = torch.compiler.is_compiling
         _is_deterministic = torch.are_deterministic_algorithms_enabled
-        if HAS_LIBRARY:
+        if _torch.TELLS_KEYS:
             evaluate_plainly = _torch.evaluate_plainly
             transform_plainly = _torch.transform_plainly
     return _torch_package
@@ -164,7 +163,8 @@ def without_gradient(array: Any) -> Any:
 
 
 class WithGradient:
-    """An image x with the gradients that value_and_gradient() wants; measures take it as x."""
+    """An image x with the gradients that value_and_gradient() wants; measures take it as x and
+    return a list."""
 
     def __init__(self, x: Any, of_x: bool, of_y: bool) -> None:
         self.image, self.of_x, self.of_y = x, of_x, of_y
@@ -234,7 +234,15 @@ def evaluate_images(
     valid_mask: Any = None,
     channel_axis: Optional[int] = None,
 ) -> Any:
-    """evaluate() of images in any layout and integer type that layouts.py knows."""
+    """evaluate() of images in any layout and integer type that layouts.py knows.
+
+    None for torch's tensors WithGradient whose gradients are for autograd to compute.
+    """
+    if x.__class__ is WithGradient and is_of("torch", "Tensor", x.image):
+        if channel_axis is not None:
+            return None
+        gradients_of = for_torch().with_gradients
+        return gradients_of(operation, text, x.image, y, mask, valid_mask, x.of_x, x.of_y)
     if mask is None and valid_mask is None and channel_axis is None:
         value = evaluate_plainly(operation, text, x, y)
         if value is not None:

@@ -159,6 +159,8 @@ def _evaluate(
     if histogram is None and limits is None:
         return evaluate_images(operation, text, x, y, mask, None, channel_axis)
     image = x.image if isinstance(x, WithGradient) else x
+    if image is not x and is_of("torch", "Tensor", image):
+        return None  # autograd computes it
     if not is_of("torch", "Tensor", image) and is_of("jax", "Array", image):
         raise TypeError(
             f"{operation}: histogram and limits take torch, NumPy and CuPy; x is a jax.Array"

@@ -113,6 +113,13 @@ def psnr(
         refuse_options("psnr", unknown, psnr)
     if data_range is not None and data_range.__class__ is not float:
         data_range = values.plain_range("psnr", data_range)
+    if isinstance(x, WithGradient) and is_of("torch", "Tensor", x.image):
+        given: Any = None  # for autograd to compute
+        if channel_axis is None:
+            given = for_torch().psnr_with_gradients(
+                data_range, reduction, x.image, y, mask, x.of_x, x.of_y
+            )
+        return given
     if channel_axis is None:
         if is_of("torch", "Tensor", x):
             value = for_torch().psnr(data_range, reduction, x, y, mask, usual_only=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients for arrays without autograd."""
+"""Values and gradients without autograd."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any, Callable, TypeVar
 
 from .._arrays.kinds import is_of, kind_of
 from .correlation import lncc, lncc_loss, ncc, ncc_loss
-from .dispatch import WithGradient
+from .dispatch import WithGradient, for_torch
+from .layouts import dtype_name
 from .mutual_information import mutual_information, mutual_information_loss
 from .pixel_error import mae, mse, psnr
 from .ssim import l1_ssim, ms_ssim, ms_ssim_loss, ssim, ssim_loss
@@ -38,7 +39,11 @@ def value_and_gradient(
 ) -> tuple[Array, ...]:
     """The value of measure(x, y, **options), and the gradients of the sum over all results.
 
-    For NumPy's and CuPy's arrays, in one pass over the images; torch and JAX have autograd.
+    In one pass over the images, for NumPy's and CuPy's arrays and torch's tensors; JAX has autograd.
+    Of tensors it gives the bits that backward() would give to x.grad, for the price of a call without
+    a gradient, and results that autograd knows nothing of. Where such a call needs autograd (images
+    that have to be rearranged or converted, a part's mutual information, GPUs of Apple and Intel), it
+    is used inside.
 
     Args:
         measure: similis.ssim, ssim_loss, l1_ssim, ms_ssim, ms_ssim_loss, lncc, lncc_loss,
@@ -52,7 +57,7 @@ def value_and_gradient(
         and dtype of x.
 
     Raises:
-        ValueError, TypeError: as the measure, and if the images are integers.
+        ValueError, TypeError: as the measure, and if the images are integers or x is a jax.Array.
     """
     if isinstance(measure, functools.partial) and not measure.args:
         options = {**measure.keywords, **options}
@@ -68,10 +73,19 @@ def value_and_gradient(
         raise TypeError(f"value_and_gradient: measure is {given}; it must be one of {names}")
     if wrt not in ("x", "y", "both"):
         raise ValueError(f"value_and_gradient: wrt is {wrt!r}; it must be x, y or both")
-    if is_of("torch", "Tensor", x) or is_of("jax", "Array", x):
-        given = "torch.Tensor; use torch.autograd"
-        if not is_of("torch", "Tensor", x):
-            given = "jax.Array; use jax.value_and_grad"
-        raise TypeError(f"value_and_gradient: x is a {given}")
-    kind_of("value_and_gradient", x)
-    return tuple(measure(WithGradient(x, wrt != "y", wrt != "x"), y, **options))
+    of_x, of_y = wrt != "y", wrt != "x"
+    if not is_of("torch", "Tensor", x):
+        if is_of("jax", "Array", x):
+            raise TypeError("value_and_gradient: x is a jax.Array; use jax.value_and_grad")
+        kind_of("value_and_gradient", x)
+        return tuple(measure(WithGradient(x, of_x, of_y), y, **options))
+    image: Any = x
+    if not image.is_floating_point():
+        raise ValueError(
+            f"{measure.__name__}: a gradient is asked for, and the images are {dtype_name(x)}; "
+            "gradients need float16, bfloat16, float32 or float64"
+        )
+    results = measure(WithGradient(x, of_x, of_y), y, **options)
+    if results is None:
+        results = for_torch().by_autograd(measure, x, y, of_x, of_y, options)
+    return tuple(results)

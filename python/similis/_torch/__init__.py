@@ -8,7 +8,7 @@ measure_operators      the operators of the measures; measures: autograd around 
 transform_operators    the operators of sampling and composing
 transform_autograd     autograd around them; transforms: the functions that choose
 information_parts      mutual information of a part of an image
-plain                  the fast path of measures and transforms
+plain                  the fast path of measures and transforms; gradients without autograd
 smooth                 Gaussian smoothing of images and fields
 fields                 exponential, inverse and Jacobian determinant of a vector field
 decomposition          the measures in torch's own operators; windows: its averages; reductions:
@@ -28,14 +28,18 @@ from .binding import BINDING
 from .fields import exponentiate, invert, jacobian_determinant
 from .information_parts import information_of_part
 from .measures import evaluate, is_plain, largest
+from .plain import by_autograd, with_gradients
 from .plain import evaluate as evaluate_plainly
 from .plain import transform as transform_plainly
-from .psnr import psnr
+from .psnr import psnr, psnr_with_gradients
 from .smooth import smooth
+from .tensors import TELLS_KEYS
 from .transforms import labels, transform
 
 __all__ = [
     "BINDING",
+    "TELLS_KEYS",
+    "by_autograd",
     "evaluate",
     "evaluate_plainly",
     "exponentiate",
@@ -46,7 +50,9 @@ __all__ = [
     "labels",
     "largest",
     "psnr",
+    "psnr_with_gradients",
     "smooth",
     "transform",
     "transform_plainly",
+    "with_gradients",
 ]

@@ -16,10 +16,18 @@ import torch
 from torch import Tensor
 
 from .._library import measures, range_warning, warp
+from . import gradient_scaling
 from .binding import DTYPES, Tensors, attempt, scale
-from .measure_operators import empty_value, number_like
-from .measures import Plan, differentiated, largest
-from .tensors import PLAIN, USUAL_DTYPES, is_memory, somebody_looks
+from .measure_operators import compute_gradient, empty_value, number_like
+from .measures import Plan, differentiated, if_plain, is_usual_shape, largest
+from .tensors import (
+    PLAIN,
+    TELLS_KEYS,
+    USUAL_DTYPES,
+    is_memory,
+    is_transformed,
+    somebody_looks,
+)
 from .transform_autograd import transform_backward
 from .transform_operators import (
     NO_GRADIENTS,
@@ -90,33 +98,42 @@ _evaluated: Any = super(torch.autograd.Function, _Evaluation).apply
 _NOT_PLAIN = (_Refused, RuntimeError, ValueError, TypeError, KeyError, BufferError)
 
 
-def evaluate(operation: str, text: str, x: Any, y: Any) -> Optional[Tensor]:
-    """The value of a measure of two images that need no other layout or type, or None."""
+def _measure_if_plain(operation: str, text: str, x: Any, y: Any) -> Optional[measures.Measure]:
+    """The measure if its images need no other layout or type and nobody looks, or None."""
     if somebody_looks() or type(x) not in PLAIN or type(y) not in PLAIN:
         return None
+    dtype, shape = x.dtype, x.shape
+    rank = len(shape)
+    if (
+        dtype not in USUAL_DTYPES
+        or rank < 4
+        or (rank == 4 and (shape[3] == 3 or shape[3] == 4))
+        or x.is_neg()
+        or y.is_neg()
+    ):
+        return None
+    measure = measures.parse(text)
+    if not measure.is_plain:
+        return None
+    if x.is_cpu:
+        elements = x.numel()
+        if elements >= range_warning.LOOK_FROM:
+            if y.shape != shape or not y.is_cpu or y.dtype is not dtype:
+                return None
+            if range_warning.wants_look(operation, elements, DTYPES[dtype]):
+                range_warning.look(operation, text, largest, x=x, y=y)
+    elif not x.is_cuda:
+        return None
+    return measure
+
+
+def evaluate(operation: str, text: str, x: Any, y: Any) -> Optional[Tensor]:
+    """The value of a measure of two images that need no other layout or type, or None."""
     try:
-        dtype, shape = x.dtype, x.shape
-        rank = len(shape)
-        if (
-            dtype not in USUAL_DTYPES
-            or rank < 4
-            or (rank == 4 and (shape[3] == 3 or shape[3] == 4))
-            or x.is_neg()
-            or y.is_neg()
-        ):
+        measure = _measure_if_plain(operation, text, x, y)
+        if measure is None:
             return None
-        measure = measures.parse(text)
-        if not measure.is_plain:
-            return None
-        if x.is_cpu:
-            elements = x.numel()
-            if elements >= range_warning.LOOK_FROM:
-                if y.shape != shape or not y.is_cpu or y.dtype is not dtype:
-                    return None
-                if range_warning.wants_look(operation, elements, DTYPES[dtype]):
-                    range_warning.look(operation, text, largest, x=x, y=y)
-        elif not x.is_cuda:
-            return None
+        dtype = x.dtype
         of_x, of_y = x.requires_grad, y.requires_grad
         if (of_x or of_y) and _is_grad_enabled():
             if not measure.is_scalar or dtype is torch.float16:
@@ -133,6 +150,85 @@ def evaluate(operation: str, text: str, x: Any, y: Any) -> Optional[Tensor]:
         return None if status else value
     except _NOT_PLAIN:
         return None
+
+
+def with_gradients(
+    operation: str,
+    text: str,
+    x: Any,
+    y: Any,
+    mask: Optional[Tensor],
+    valid_mask: Optional[Tensor],
+    of_x: bool,
+    of_y: bool,
+) -> Optional[list[Tensor]]:
+    """A measure's value and the gradients of the sum over it, in one pass and without autograd, with
+    the bits that autograd gives; or None."""
+    try:
+        is_simple = mask is None and valid_mask is None and x.dtype is not torch.float16
+        if not is_simple or not TELLS_KEYS:
+            return _with_gradients(operation, text, x, y, mask, valid_mask, of_x, of_y)
+        measure = _measure_if_plain(operation, text, x, y)
+        if measure is None:  # it may be a measure that takes more than two images
+            return _with_gradients(operation, text, x, y, mask, valid_mask, of_x, of_y)
+        if measure.is_scalar:
+            is_wide = measure.in_float64 or x.dtype is torch.float64
+            results = [_empty_like(number_like(is_wide, x.device))]
+        else:
+            results = [empty_value(x, measure)]
+        x_gradient = y_gradient = None
+        if of_x:
+            results.append(x_gradient := _empty_like(x))
+        if of_y:
+            results.append(y_gradient := _empty_like(y))
+        given = (x, y, *measure.unasked, results[0], x_gradient, y_gradient)
+        status = attempt(measure.index, measure.options_address, _threads(), *given)
+        return None if status else results
+    except _NOT_PLAIN:
+        return None
+
+
+def _with_gradients(
+    operation: str,
+    text: str,
+    x: Tensor,
+    y: Any,
+    mask: Optional[Tensor],
+    valid_mask: Optional[Tensor],
+    of_x: bool,
+    of_y: bool,
+) -> Optional[list[Tensor]]:
+    found = if_plain(x, y, mask, valid_mask)
+    if found is None or not is_usual_shape(found[0]) or is_transformed():
+        return None
+    _, mask, valid_mask = found
+    if x.is_cpu and x.numel() >= range_warning.LOOK_FROM:
+        if range_warning.wants_look(operation, x.numel(), DTYPES[x.dtype]):
+            range_warning.look(operation, text, largest, x=x, y=y)
+    scaled_by: Optional[float] = None
+    if x.dtype is torch.float16 and measures.is_scalar(text):
+        has_mask = mask is not None or valid_mask is not None
+        scaled_by = gradient_scaling.power_of_two(text, x.shape, has_mask)
+    upstream = None if scaled_by is None else x.new_full((), scaled_by, dtype=torch.float32)
+    results = compute_gradient(x, y, mask, valid_mask, upstream, True, of_x, of_y, text)
+    if scaled_by is not None:  # the product is rounded as a backward pass rounds it
+        for each in results[1:]:
+            scale(each, x.new_full((), 1 / scaled_by, dtype=torch.float32))
+    return results
+
+
+def by_autograd(
+    measure: Any, x: Tensor, y: Any, of_x: bool, of_y: bool, options: dict[str, Any]
+) -> list[Tensor]:
+    """The same of a function of images of any kind, by autograd."""
+    with torch.enable_grad():
+        x = x.detach().requires_grad_(of_x)
+        if isinstance(y, Tensor):  # the measure refuses all others
+            y = y.detach().requires_grad_(of_y)
+        value = measure(x, y, **options)
+        variables = [each for each, wanted in ((x, of_x), (y, of_y)) if wanted]
+        gradients = torch.autograd.grad(value if value.dim() == 0 else value.sum(), variables)
+    return [value.detach(), *gradients]
 
 
 def _computed(call: str, operands: Tensors) -> Optional[Tensor]:

@@ -34,6 +34,45 @@ def _decibels(error: Tensor, of_range: float, has_mask: bool) -> Tensor:
     return torch.where(exists, decibels, torch.nan)
 
 
+def _error(
+    x: Tensor, y: Tensor, mask: Optional[Tensor], of_x: bool, of_y: bool, text: str
+) -> tuple[Tensor, Optional[list[Tensor]]]:
+    """The error and, of a mean in all but f16, its gradients in the same pass."""
+    if x.dtype == torch.float16 or not measures.is_scalar(text):
+        return compute_value(x, y, mask, None, text), None
+    error, *gradients = compute_gradient(x, y, mask, None, None, True, of_x, of_y, text)
+    return error, gradients
+
+
+def _rounded_decibels(error: Tensor, of_range: float, dtype: torch.dtype) -> Tensor:
+    """_decibels() in the dtype of the result of images in this one, NaN of a NaN."""
+    wide = dtype == torch.float64
+    decibels = torch.empty_like(error, dtype=torch.float64 if wide else torch.float32)
+    torch.xlogy(_SLOPE, error, out=decibels)  # one operator, rounded once
+    return decibels.add_(of_range) if of_range else decibels
+
+
+def _times(
+    factor: Tensor,
+    ahead: Optional[list[Tensor]],
+    error: Tensor,
+    x: Tensor,
+    y: Tensor,
+    mask: Optional[Tensor],
+    of_x: bool,
+    of_y: bool,
+    text: str,
+) -> list[Tensor]:
+    """The error's gradients times the factor, in place where they have been computed ahead."""
+    if mask is not None:
+        factor.masked_fill_(error.isnan(), 0.0)
+    if ahead is None:
+        return compute_gradient(x, y, mask, None, factor, False, of_x, of_y, text)
+    for each in ahead:
+        scale(each, factor)
+    return ahead
+
+
 class _Psnr(torch.autograd.Function):
     """PSNR of plain images, with gradients to those that ask for one.
 
@@ -46,21 +85,12 @@ class _Psnr(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, y: Tensor, mask: Optional[Tensor], text: str, of_range: float
     ) -> Tensor:
-        ctx.gradients = None
         of_x, of_y = ctx.needs_input_grad[:2]
-        ctx.is_ahead = x.dtype != torch.float16 and measures.is_scalar(text)
-        if ctx.is_ahead:
-            error, *ctx.gradients = compute_gradient(
-                x, y, mask, None, None, True, of_x, of_y, text
-            )
-        else:
-            error = compute_value(x, y, mask, None, text)
+        error, ctx.gradients = _error(x, y, mask, of_x, of_y, text)
+        ctx.is_ahead = ctx.gradients is not None
         ctx.save_for_backward(x, y, mask, error)
         ctx.text, ctx.of_range = text, of_range
-        wide = x.dtype == torch.float64
-        decibels = torch.empty_like(error, dtype=torch.float64 if wide else torch.float32)
-        torch.xlogy(_SLOPE, error, out=decibels)  # one operator, rounded once
-        return decibels.add_(of_range) if of_range else decibels
+        return _rounded_decibels(error, of_range, x.dtype)
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
@@ -69,18 +99,11 @@ class _Psnr(torch.autograd.Function):
         if torch.is_grad_enabled():
             gradients = _differentiable_gradients(ctx, x, y, mask, upstream)
         else:
+            ahead, ctx.gradients = ctx.gradients, None
+            if ahead is None and ctx.is_ahead:
+                ahead = compute_gradient(x, y, mask, None, None, False, of_x, of_y, ctx.text)
             factor = torch.div(upstream, error).mul_(_SLOPE)
-            if mask is not None:
-                factor.masked_fill_(error.isnan(), 0.0)
-            gradients, ctx.gradients = ctx.gradients, None
-            if gradients is None:
-                by_error = None if ctx.is_ahead else factor
-                gradients = compute_gradient(
-                    x, y, mask, None, by_error, False, of_x, of_y, ctx.text
-                )
-            if ctx.is_ahead:
-                for each in gradients:
-                    scale(each, factor)
+            gradients = _times(factor, ahead, error, x, y, mask, of_x, of_y, ctx.text)
         return gradients[0] if of_x else None, gradients[-1] if of_y else None, None, None, None
 
 
@@ -152,7 +175,39 @@ def psnr(
     except ValueError as refusal:  # the library knows only the error inside
         raise ValueError(str(refusal).replace("mse: ", "psnr: ", 1)) from None
     if x.numel() >= range_warning.LOOK_FROM and x.is_cpu and is_plain(x, y):
-        if range_warning.psnr_wants_look(x.numel(), DTYPES[x.dtype]):
-            lowest = decibels.detach() if decibels.dim() == 0 else decibels.detach().amin()
-            range_warning.look_at_psnr(lowest.item(), value_range)
+        _look_at_range(x, decibels, value_range)
     return decibels
+
+
+def _look_at_range(x: Tensor, decibels: Tensor, value_range: float) -> None:
+    if range_warning.psnr_wants_look(x.numel(), DTYPES[x.dtype]):
+        lowest = decibels.detach() if decibels.dim() == 0 else decibels.detach().amin()
+        range_warning.look_at_psnr(lowest.item(), value_range)
+
+
+def psnr_with_gradients(
+    data_range: Optional[float],
+    reduction: str,
+    x: Tensor,
+    y: Any,
+    mask: Optional[Tensor],
+    of_x: bool,
+    of_y: bool,
+) -> Optional[list[Tensor]]:
+    """with_gradients() of plain.py, for PSNR."""
+    _, text = _texts_once(data_range, reduction)
+    found = if_plain(x, y, mask, None)
+    if found is None or not is_usual_shape(found[0]) or is_transformed():
+        return None
+    mask = found[1]
+    value_range = float(data_range or measures.DATA_RANGES.get(DTYPES[x.dtype], 1.0))
+    try:
+        error, ahead = _error(x, y, mask, of_x, of_y, text)
+        factor = torch.reciprocal(error).mul_(_SLOPE)
+        gradients = _times(factor, ahead, error, x, y, mask, of_x, of_y, text)
+    except ValueError:  # psnr() raises it again, in its own name
+        return None
+    decibels = _rounded_decibels(error, 20 * math.log10(value_range), x.dtype)
+    if x.numel() >= range_warning.LOOK_FROM and x.is_cpu:
+        _look_at_range(x, decibels, value_range)
+    return [decibels, *gradients]

@@ -44,6 +44,10 @@ similis.set_num_threads(2)
 threads: int = similis.get_num_threads()
 last: NDArray[np.float32] = similis.ssim(f32, f32, channel_axis=-1, reduction="none")
 exact: torch.Tensor = similis.integer_ssim(tensor, tensor)
+torch_value, torch_gradient = similis.value_and_gradient(similis.lncc, tensor, tensor)
+of_torch: torch.Tensor = torch_value + torch_gradient
+_, torch_x, torch_y = similis.value_and_gradient(similis.mse, tensor, tensor, wrt="both")
+both_of_torch: torch.Tensor = torch_x + torch_y
 loss_of_partial, by_partial = similis.value_and_gradient(
     functools.partial(similis.ssim, padding="same"), f32, f32
 )
