@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What an option of LNCC costs on a GPU, on one brain volume, through torch's autograd by the Python
-package similis: beside the same measure written in torch, as separable convolutions.
+package similis: beside the same measure written in torch, as separable convolutions. `_in_a_graph`
+is the work alone, `_without_autograd` similis.value_and_gradient().
 
     PYTHONPATH=build/python bench/gpu_lncc_options.py --output rows.json
 """
@@ -11,9 +12,9 @@ import pathlib
 
 import torch
 
-from gpu_lncc import WINDOW, ours, peers, step
+from gpu_lncc import VOLUME, WINDOW, ours, peers, step
 from gpu_report import Report
-from gpu_time import images, in_a_graph, side_by_side
+from gpu_time import images
 
 BRAIN = (1, 1, 160, 192, 224)
 # The options of a call on BRAIN, its dtype, and the target in ms. "random" stands for a mask.
@@ -74,8 +75,16 @@ def in_torch(window_size=WINDOW, window="box", sigma=1.5, padding="same", signed
     return loss
 
 
+def without_autograd(window_size, **options):
+    import similis
+
+    return lambda x, y: similis.value_and_gradient(
+        similis.lncc_loss, x, y, window_size=window_size, **options)
+
+
 def compare(report):
     """Each option beside torch's and, without options, beside the peers."""
+    report.add_empty_function(BRAIN)
     random = (torch.rand(BRAIN, device="cuda") > 0.2).float()
     for options, dtype, target in OPTIONS:
         given = {name: random if value == "random" else value for name, value in options.items()}
@@ -86,14 +95,15 @@ def compare(report):
             calls |= peers(size)
         if options.get("gradient") == "ants":
             del calls["torch"]  # whose gradient is exact
-        measured = side_by_side(calls, pairs)
         words = "".join(f"/{name}" if value in ("random", True) else f"/{name}={value}"
                         for name, value in options.items())
         name = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}[dtype]
-        report.add(f"lncc/value_and_gradient/{'x'.join(map(str, BRAIN))}/{name}{words}", "ms",
-                   measured.pop("similis"), measured, None, target)
-        report.add(f"lncc/value_and_gradient_in_a_graph/{'x'.join(map(str, BRAIN))}/{name}{words}",
-                   "ms", in_a_graph(ours(size, **given), pairs[0]))
+        report.add_ways(f"lncc/value_and_gradient/{'x'.join(map(str, BRAIN))}/{name}{words}", calls,
+                        pairs, target, without_autograd=without_autograd(size, **given))
+    torch.cuda.empty_cache()
+    report.add_ways(f"lncc/value_and_gradient/{'x'.join(map(str, VOLUME))}/f32/gradient=ants",
+                    {"similis": ours(WINDOW, gradient="ants")}, images(VOLUME, torch.float32), 0.9,
+                    without_autograd=without_autograd(WINDOW, gradient="ants"))
 
 
 def main():

@@ -9,6 +9,8 @@ import subprocess
 import torch
 
 import rows
+import torch_step
+from gpu_time import captured, side_by_side
 
 
 class Report:
@@ -30,6 +32,41 @@ class Report:
         """What readers of the rows have to know."""
         self.content["note"] = sentence
         print(sentence)
+
+    def add_ways(self, case, calls, pairs, target=None, of_torch=None, alone=None,
+                 without_autograd=None):
+        """Rows of a call as it is made, of the work alone, "_in_a_graph", and of the same without
+        autograd where there is such a call, all measured in turn.
+
+        calls: {who: call}, of which similis, or else `alone`, is captured. of_torch: how many times
+        faster than torch is aimed at; torch is then captured too.
+        """
+        graphs = {"similis": captured(alone or calls["similis"], pairs[0])}
+        if of_torch:
+            graphs["torch"] = captured(calls["torch"], pairs[0])
+        contenders = {(who, ""): call for who, call in calls.items()}
+        contenders |= {(who, "_in_a_graph"): call for who, call in graphs.items()}
+        if without_autograd:
+            contenders["similis", "_without_autograd"] = without_autograd
+        times = side_by_side(contenders, pairs)
+        if of_torch:
+            target = times["torch", ""] / of_torch
+        operation, kind, rest = case.split("/", 2)
+        for way in "", "_in_a_graph", "_without_autograd":
+            if ("similis", way) not in times:
+                continue
+            of = "" if way == "_without_autograd" else way  # torch has one way with autograd
+            others = {who: time for (who, by), time in times.items()
+                      if by == of and who != "similis"}
+            self.add(f"{operation}/{kind}{way}/{rest}", "ms", times["similis", way], others,
+                     target=None if way else target)
+
+    def add_empty_function(self, shape):
+        """A row of what eager autograd takes on this host for a function that computes nothing."""
+        pair = [torch.rand(shape, device="cuda") for _ in range(2)]
+        call = torch_step.step(torch_step.Empty.apply, None, (True, False))
+        self.add(f"empty_function/value_and_gradient/{'x'.join(map(str, shape))}/f32", "ms",
+                 side_by_side({"": call}, [pair])[""])
 
     def add(self, case, unit, value, measured=None, floor=None, target=None):
         """measured: {peer: its figure}."""

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What an option of SSIM costs on a GPU, beside the same measure written in torch as a user would:
-depthwise convolutions with the taps along each axis; and volumes. `_in_a_graph` is the work
-alone.
+depthwise convolutions with the taps along each axis; volumes, second derivatives and errors of
+pixels. `_in_a_graph` is the work alone, `_without_autograd` similis.value_and_gradient().
 
     PYTHONPATH=build/python bench/gpu_ssim_options.py --library build/lib/libsimilis.so
 """
@@ -17,9 +17,12 @@ import gpu_peers
 import gpu_similis
 import libsimilis
 from gpu_report import Report
-from gpu_time import images, in_a_graph, side_by_side
+from gpu_time import images, milliseconds
 
 HD, MANY, VOLUME = (1, 3, 1080, 1920), (16, 3, 512, 512), (1, 1, 192, 192, 192)
+BRAIN = (1, 1, 384, 320, 448)
+ERRORS = {"mse": functional.mse_loss, "mae": functional.l1_loss,
+          "psnr": lambda x, y: -10 * torch.log10(functional.mse_loss(x, y))}
 # Options, and the most milliseconds aimed at for each shape, through the framework.
 OPTIONS = {
     "": ({}, 0.08, 0.135),
@@ -94,14 +97,39 @@ def _row(report, similis, package, operation, case, pairs, options, peer, target
     calls = {"similis": called}
     if peer is not None:
         calls["torch"] = gpu_peers.with_autograd(lambda x, y, train: peer(x, y))(kind)
-    measured = side_by_side(calls, pairs)
-    report.add(f"{operation}/{kind}/{case}", "ms", measured.pop("similis"), measured,
-               target=target)
-    report.add(f"{operation}/{kind}_in_a_graph/{case}", "ms", in_a_graph(alone, pairs[0]))
+    without = None
+    if package:
+        measure = getattr(package, operation)
+        without = lambda x, y: package.value_and_gradient(measure, x, y, **options)
+    report.add_ways(f"{operation}/{kind}/{case}", calls, pairs, target, alone=alone,
+                    without_autograd=without)
+
+
+def _second_derivatives(report, package, shape):
+    """The gradient of a squared gradient norm; torch takes seconds, and is called once or twice."""
+    x, y = images(shape, torch.float32)[0]
+
+    def of(measure):
+        def call(x, y):
+            x = x.detach().requires_grad_()
+            (gradient,) = torch.autograd.grad(measure(x, y), x, create_graph=True)
+            return torch.autograd.grad(gradient.square().sum(), x)
+        return call
+    of(torch_ssim)(x, y)
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    of(torch_ssim)(x, y)
+    end.record()
+    end.synchronize()
+    torch.cuda.empty_cache()
+    report.add(f"ssim/double_backward/{'x'.join(map(str, shape))}/f32", "ms",
+               milliseconds(of(package.ssim), [(x, y)]), {"torch": start.elapsed_time(end)},
+               target=12 if shape == HD else None)
 
 
 def compare(report, similis, package):
     """similis: through C, in torch's memory; package: the Python package, or None."""
+    report.add_empty_function(HD)
     for column, shape in enumerate((HD, MANY)):
         torch.cuda.empty_cache()
         pairs = images(shape, torch.float32)
@@ -121,7 +149,20 @@ def compare(report, similis, package):
     _row(report, similis, package, "ssim", f"{name}/window_size=7", pairs, {"window_size": 7},
          lambda x, y: torch_ssim(x, y, window_size=7), 0.25)
     _row(report, similis, package, "ms_ssim", name, pairs, {}, None, 0.5)
-    _row(report, similis, package, "mse", name, pairs, {}, functional.mse_loss, None)
+    if package is None:
+        return
+    for shape in (3, 3, 64, 64), (1, 3, 256, 256), HD, VOLUME, BRAIN:
+        torch.cuda.empty_cache()
+        pairs = images(shape, torch.float32)
+        for operation, peer in ERRORS.items():
+            case = f"{operation}/value_and_gradient/{'x'.join(map(str, shape))}/f32"
+            measure = getattr(package, operation)
+            ours, theirs = (gpu_peers.with_autograd(lambda x, y, train, each=each: each(x, y))(
+                "value_and_gradient") for each in (measure, peer))
+            report.add_ways(case, {"similis": ours, "torch": theirs}, pairs, of_torch=1,
+                            without_autograd=lambda x, y: package.value_and_gradient(measure, x, y))
+    for shape in HD, MANY:
+        _second_derivatives(report, package, shape)
 
 
 def main():

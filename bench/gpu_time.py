@@ -43,16 +43,23 @@ def milliseconds(call, pairs):
     return side_by_side({"": call}, pairs)[""]
 
 
-def in_a_graph(call, pair):
-    """Milliseconds of the work alone: replays of a captured graph, in memory of torch's."""
+def captured(call, pair):
+    """A call that replays a captured graph of this one, in memory of torch's."""
     call(*pair)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         kept = call(*pair)
-    result = milliseconds(lambda *_: graph.replay(), [pair])
-    del kept
-    return result
+
+    def replay(*_):
+        graph.replay()
+        return kept
+    return replay
+
+
+def in_a_graph(call, pair):
+    """Milliseconds of the work alone: replays of a captured graph."""
+    return milliseconds(captured(call, pair), [pair])
 
 
 def on_the_host(call, pair):

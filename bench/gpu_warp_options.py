@@ -16,7 +16,6 @@ import torch
 from torch.nn import functional
 
 from gpu_report import Report
-from gpu_time import in_a_graph, side_by_side
 from torch_step import step
 from torch_step import waves as waves_on
 
@@ -94,14 +93,7 @@ class Bench:
 
     def row(self, case, calls, operands, target=None, of_torch=None):
         """calls: {who: call}, similis first; of_torch: how many times faster than torch is aimed at."""
-        measured = side_by_side(calls, [operands])
-        own = measured.pop("similis")
-        if of_torch:
-            target = measured["torch"] / of_torch
-        self.report.add(case, "ms", own, measured, target=target)
-        operation, kind, rest = case.split("/", 2)
-        self.report.add(f"{operation}/{kind}_in_a_graph/{rest}", "ms",
-                        in_a_graph(calls["similis"], operands))
+        self.report.add_ways(case, calls, [operands], target, of_torch)
 
     def agreement(self, case, ours, others):
         distance = ((ours - others).double().norm() / others.double().norm()).item()
@@ -175,6 +167,7 @@ class Bench:
 
 def compare(report, similis):
     bench = Bench(report, similis)
+    report.add_empty_function(BRAIN)
     value, field, both = KINDS
     for shape in BRAIN, FEATURES, FRAME:
         for dtype in torch.float16, torch.bfloat16:

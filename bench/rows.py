@@ -54,25 +54,41 @@ def _target(row):
     return "≤ " + figure(row["target"], row["unit"])
 
 
-def _met(row):
+def _met(row, in_a_graph):
+    """Of the call as it is made, or else of the work alone."""
     if row["target"] is None:
         return NONE
-    return "yes" if row["value"] <= row["target"] else "no"
+    if row["value"] <= row["target"]:
+        return "yes"
+    return "no" if in_a_graph is None or in_a_graph > row["target"] else "in a graph"
 
 
-def compared_table(rows):
-    """Each row beside its peer, floor and target. "reached" is the floor's share of the value."""
-    lines = [("case", "threads", "similis", "peer", "its figure", "ratio", "floor", "reached",
-              "target", "met")]
+def _in_a_graph(row, values):
+    """The work alone of a row's call, or None if it is not known; values: {case: value}."""
+    operation, kind, *rest = row["case"].split("/") + [""]
+    return values.get("/".join((operation, f"{kind}_in_a_graph", *rest[:-1])))
+
+
+def _values(result_rows):
+    return {each["case"]: each["value"] for each in result_rows if each["unit"] == "ms"}
+
+
+def compared_table(rows, all_rows=()):
+    """Each row beside its peer, floor and target. "reached" is the floor's share of the value,
+    "alone" the work in a captured graph, which is among all_rows."""
+    lines = [("case", "threads", "similis", "alone", "peer", "its figure", "ratio", "floor",
+              "reached", "target", "met")]
+    values = _values(all_rows)
     for each in rows:
+        alone = _in_a_graph(each, values)
         has_ratio = each["peer_value"] and each["value"]
         lines.append((
             each["case"], str(each.get("threads") or NONE), figure(each["value"], each["unit"]),
-            each["peer"] or NONE, figure(each["peer_value"], each["unit"]),
+            figure(alone, "ms"), each["peer"] or NONE, figure(each["peer_value"], each["unit"]),
             f"{each['peer_value'] / each['value']:.1f}×" if has_ratio else NONE,
             figure(each["floor"], each["unit"]),
             f"{each['floor'] / each['value']:.0%}" if each["floor"] else NONE, _target(each),
-            _met(each)))
+            _met(each, alone)))
     return _markdown(lines)
 
 
@@ -96,19 +112,23 @@ def _plain(case):
 
 def options_table(results):
     """Each row with an option, or of half precision, beside the same without; "" if there is none."""
-    lines = [("case", "on", "threads", "similis", "plain", "cost", "peer", "its figure", "target",
-              "met")]
+    lines = [("case", "on", "threads", "similis", "alone", "plain", "cost", "peer", "its figure",
+              "target", "met")]
     for result in results:
         times = [each for each in result["rows"] if each["unit"] == "ms"]
+        values = _values(times)
         plain = {(each["case"], each["threads"]): each["value"] for each in times}
         for each in times:
             of_plain = plain.get((_plain(each["case"]), each["threads"]))
             if of_plain is None or _plain(each["case"]) == each["case"]:
                 continue
+            alone = _in_a_graph(each, values)
             lines.append((each["case"], result["device"], str(each["threads"] or NONE),
-                          figure(each["value"], "ms"), figure(of_plain, "ms"),
+                          figure(each["value"], "ms"), figure(alone, "ms"),
+                          figure(of_plain, "ms"),
                           f"{each['value'] / of_plain:.1f}", each["peer"] or NONE,
-                          figure(each["peer_value"], "ms"), _target(each), _met(each)))
+                          figure(each["peer_value"], "ms"), _target(each),
+                          _met(each, alone)))
     return _markdown(lines) if len(lines) > 1 else ""
 
 
