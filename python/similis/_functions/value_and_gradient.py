@@ -42,8 +42,8 @@ def value_and_gradient(
     In one pass over the images, for NumPy's and CuPy's arrays and torch's tensors; JAX has autograd.
     Of tensors it gives the bits that backward() would give to x.grad, for the price of a call without
     a gradient, and results that autograd knows nothing of. Where such a call needs autograd (images
-    that have to be rearranged or converted, a part's mutual information, GPUs of Apple and Intel), it
-    is used inside.
+    that have to be rearranged or converted, sums and histograms of a part, GPUs of Apple and Intel),
+    it is used inside.
 
     Args:
         measure: similis.ssim, ssim_loss, l1_ssim, ms_ssim, ms_ssim_loss, lncc, lncc_loss,
