@@ -5,6 +5,7 @@ file is written anew, so that a run that is cut short leaves what it has."""
 import datetime
 import json
 import subprocess
+import sys
 
 import torch
 
@@ -22,6 +23,9 @@ class Report:
         self.content = {"device": torch.cuda.get_device_name(), "driver": driver,
                         "cuda": torch.version.cuda, "commit": commit, "date": date,
                         "versions": {**versions, "torch": torch.__version__}, "rows": []}
+        package = sys.modules.get("similis._torch")
+        if package:  # calls by ctypes, where tvm-ffi cannot be imported, take three times as long
+            self.content["versions"]["binding"] = package.BINDING
         if subject:
             self.content["subject"] = subject
         name = "-".join([self.content["device"], date] + ([subject] if subject else []))

@@ -173,8 +173,9 @@ def main():
     arguments = parser.parse_args()
     similis = gpu_similis.Similis(arguments.library, torch_memory=True)
     version = similis.library.similis_version().decode()
+    package = gpu_similis.package()
     compare(Report(arguments.output, arguments.commit, {"similis": version}, "SSIM options"),
-            similis, gpu_similis.package())
+            similis, package)
 
 
 if __name__ == "__main__":

@@ -40,8 +40,8 @@ def value_and_gradient(
     """The value of measure(x, y, **options), and the gradients of the sum over all results.
 
     In one pass over the images, for NumPy's and CuPy's arrays and torch's tensors; JAX has autograd.
-    Of tensors it gives the bits that backward() would give to x.grad, for the price of a call without
-    a gradient, and results that autograd knows nothing of. Where such a call needs autograd (images
+    Gradients of tensors have the bits that backward() would give to x.grad, take little more than a
+    call without a gradient, and are constants to autograd, as the value is. Where such a call needs autograd (images
     that have to be rearranged or converted, sums and histograms of a part, GPUs of Apple and Intel),
     it is used inside.
 
