@@ -4,6 +4,8 @@
 //   plane_kernel  8 rows ─> along x ─> ring of rows ─> along y ─> work    shared memory
 //   depth_kernel  work ─> ring of values, a column a thread ─> along z ─> output
 //
+// cuda_field.cu does the second for registration's fields, without a ring.
+//
 // A row is x with the components of each voxel beside one another. A thread computes 8 neighbours
 // of a line at once, so that a value is read once for 8 sums; sums of values outside the taps are
 // not formed, since a NaN would reach them. Per element: 8 B of each pass, 1.9 loads of the first
@@ -13,7 +15,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <vector>
 
 #include "src/core/tensor/memory.h"
 #include "src/gpu/cuda/half.h"
@@ -29,9 +30,7 @@ namespace {
 constexpr int kWidth = 96;    // elements of a row that a block takes: whole voxels, and runs
 constexpr int kColumns = 96;  // elements that a block of depth_kernel takes: whole vectors
 constexpr int kRingPitch = kWidth + 3;  // runs of rows then begin at different banks
-// Radii that the compiler knows, of registration's gradients: σ = 3, and up to 4 where images are
-// noisy. Lines of smooth_field() with a radius up to 2 less have taps of 0 beyond their own.
-constexpr int kKnownRadius = 9, kWideRadius = 12, kKnownParts = 3;
+constexpr int kKnownParts = 3;          // components of a field
 constexpr int kMostAdded = 2;
 
 struct Shape {
@@ -293,28 +292,7 @@ __global__ __launch_bounds__(kColumns) void depth_kernel(const SIMILIS_GRID_CONS
   if constexpr (finds_largest) p.gate.raise_largest(most);
 }
 
-// radius: at least that of the taps, which are 0 beyond it.
-Line line_of(const std::vector<double>& taps, int radius) {
-  Line line{.radius = radius, .taps = {}, .tails = {}};
-  const std::vector<double> tails = tails_of(taps);
-  for (std::size_t k = 0; k < taps.size(); ++k) {
-    line.taps[k] = static_cast<float>(taps[k]);
-    line.tails[k] = static_cast<float>(tails[k]);
-  }
-  return line;
-}
-
 int ring_blocks_of(int radius) { return (2 * radius + kRun - 1) / kRun + 1; }
-
-// The rows of a stripe, a multiple of kRun: all, or fewer where blocks would leave the device idle.
-int stripe_of(std::int64_t extent, std::int64_t blocks, Device device) {
-  constexpr int kLeast = 32, kBlocks = 8;  // of a multiprocessor
-  const std::int64_t wanted = std::int64_t{kBlocks} * gpu::limits(device).multiprocessors;
-  const std::int64_t stripes = std::min((wanted + blocks - 1) / blocks, extent / kLeast);
-  const std::int64_t rows =
-      (extent + std::max<std::int64_t>(stripes, 1) - 1) / std::max<std::int64_t>(stripes, 1);
-  return static_cast<int>((rows + kRun - 1) / kRun * kRun);
-}
 
 // The radii of the lines along z, y and x.
 using Radii = std::array<int, 3>;
@@ -348,11 +326,8 @@ PlaneKernel planes_of(DType from, const Radii& radii, int components) {
 
 using DepthKernel = void (*)(DepthPass);
 DepthKernel depth_of(bool finds_largest, int radius) {
-  if (radius == kKnownRadius) {
-    return finds_largest ? depth_kernel<true, kKnownRadius> : depth_kernel<false, kKnownRadius>;
-  }
-  if (!finds_largest) return depth_kernel<false, 0>;
-  return radius == kWideRadius ? depth_kernel<true, kWideRadius> : depth_kernel<true, 0>;
+  if (finds_largest) return depth_kernel<true, 0>;
+  return radius == kKnownRadius ? depth_kernel<false, kKnownRadius> : depth_kernel<false, 0>;
 }
 
 void launch_planes(const SmoothPass& pass, const Radii& radii, const TensorView& to,
@@ -413,6 +388,10 @@ void smooth_field(const TensorView& field, const TensorView& work, const SmoothO
   without_largest.largest = nullptr;
   const Radii radii = field_radii(pass);
   launch_planes(pass, radii, as_x(work, pass), without_largest, exec);
+  const bool is_known = radii[0] == kKnownRadius || radii[0] == kWideRadius;
+  if (is_known && outside_of(pass) == Outside::zero) {
+    return smooth_field_depth(pass, radii[0], work, gate, exec);
+  }
   launch_depth(pass, radii, as_x(work, pass), gate, exec);
 }
 

@@ -2,7 +2,9 @@
 // Weighted sums along a line of values that a block holds in shared memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "src/gpu/cuda/view.h"
 #include "src/smooth/cuda_parts.h"
@@ -10,6 +12,9 @@
 namespace similis::smooth_internal {
 
 constexpr int kRun = 8;  // outputs of a line that a thread computes at once
+// Radii that the compiler knows, of registration's gradients: σ = 3, and up to 4 where images are
+// noisy. Lines of smooth_field() with a radius up to 2 less have taps of 0 beyond their own.
+constexpr int kKnownRadius = 9, kWideRadius = 12;
 
 // The first `count` of a run's sums, `stride` apart.
 __device__ __forceinline__ void store_run(const Elements& to, std::int64_t offset,
@@ -41,6 +46,27 @@ struct Line {
   int radius;
   float taps[kMostRadius + 1], tails[kMostRadius + 1];
 };
+
+// radius: at least that of the taps, which are 0 beyond it.
+inline Line line_of(const std::vector<double>& taps, int radius) {
+  Line line{.radius = radius, .taps = {}, .tails = {}};
+  const std::vector<double> tails = tails_of(taps);
+  for (std::size_t k = 0; k < taps.size(); ++k) {
+    line.taps[k] = static_cast<float>(taps[k]);
+    line.tails[k] = static_cast<float>(tails[k]);
+  }
+  return line;
+}
+
+// The rows of a stripe, a multiple of kRun: all, or fewer where blocks would leave the device idle.
+inline int stripe_of(std::int64_t extent, std::int64_t blocks, Device device) {
+  constexpr int kLeast = 32, kBlocks = 8;  // of a multiprocessor
+  const std::int64_t wanted = std::int64_t{kBlocks} * gpu::limits(device).multiprocessors;
+  const std::int64_t stripes = std::min((wanted + blocks - 1) / blocks, extent / kLeast);
+  const std::int64_t rows =
+      (extent + std::max<std::int64_t>(stripes, 1) - 1) / std::max<std::int64_t>(stripes, 1);
+  return static_cast<int>((rows + kRun - 1) / kRun * kRun);
+}
 
 // A line of values in shared memory, `pitch` apart; 0: only the launch knows how far.
 template <int pitch> struct Run {

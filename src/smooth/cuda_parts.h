@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/gpu/cuda/vendor.h"
+#include "src/smooth/cuda.h"
 #include "src/smooth/smooth.h"
 
 namespace similis::smooth_internal {
@@ -62,6 +63,11 @@ inline std::vector<double> tails_of(const std::vector<double>& taps) {
 }
 
 inline int radius_of(const std::vector<double>& taps) { return static_cast<int>(taps.size()) - 1; }
+
+/// Smooths a field along z, from dense f32 memory to pass.output, with zeros outside. radius: 9 or
+/// 12, at least that of the taps.
+void smooth_field_depth(const SmoothPass& pass, int radius, const TensorView& from,
+    const Gate& gate, const Execution& exec);
 
 /// Smooths one axis after another, from memory to memory: f64, and under wide taps.
 void smooth_directly(const SmoothPass& pass, const Execution& exec);
