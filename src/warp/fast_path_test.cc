@@ -233,6 +233,27 @@ TEST(FastPath, UpstreamsThatAreNoNumbersReachTheirCellAlone) {
   }
 }
 
+// The gradient to an image of halves is a sum in f32, rounded once: by vectors where memory allows.
+TEST(FastPath, GradientsToHalvesAreRoundedOnce) {
+  for (const Extents& shape : {Extents{1, 1, 3, 5, 7}, Extents{1, 1, 8, 16, 32},
+           Extents{2, 3, 4, 8, 33}, Extents{2, 3, 9, 31}, Extents{1, 1, 16, 64}}) {
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      for (const Layout layout : {Layout::dense, Layout::offset, Layout::channels_last}) {
+        const test::Array image = test::noise(shape, dtype, Layout::dense, 1, 1);
+        const test::Array upstream = test::make(shape, dtype, Layout::dense,
+            [](std::int64_t i) { return 0.25 * static_cast<double>(i * 7 % 9 - 4); });
+        for (const test::Backend& backend : test::backends(test::Gpu::included)) {
+          const test::ScopedBackend chosen(backend);
+          SCOPED_TRACE(backend.name);
+          const test::Array by_image = test::filled(shape, dtype, layout, test::kUntouched);
+          test::call_sample(image, {.upstream = upstream, .image_gradient = by_image}, {});
+          EXPECT_EQ(to_doubles(by_image), to_doubles(upstream)) << name(dtype);
+        }
+      }
+    }
+  }
+}
+
 // An index of exactly 0 has no slope under a padding, and one above it has its cell's.
 TEST(FastPath, PaddedBordersHaveNoSlopeThemselves) {
   for (const Extents& shape : {Extents{1, 2, 9, 40}, Extents{1, 2, 5, 9, 40}}) {
