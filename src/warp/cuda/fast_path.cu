@@ -191,10 +191,9 @@ FastPass fast_pass(const Pass& pass, const Transform* transforms) {
                       : kInfinity;
   p.has_other_rows = pass.axes[rank - 1].is_part() && pass.elsewhere.empty();
   p.transforms = transforms;
-  if (transforms == nullptr) {
-    p.transform =
-        make_transform(pass.axes, rank, pass.is_grid, pass.field_factor, Identity(), Identity());
-  }
+  p.transform =
+      make_transform(pass.axes, rank, pass.is_grid, pass.field_factor, Identity(), Identity());
+  for (int a = 0; a < 3; ++a) p.slopes[a] = static_cast<float>(p.transform.s[a][a]);
   p.image = pass.image.data();
   p.image_strides = strides_of(pass.image, rank);
   p.image_channel = pass.image.strides[1];

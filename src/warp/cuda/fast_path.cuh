@@ -26,17 +26,17 @@ __device__ inline int row_x() { return static_cast<int>(blockIdx.x) * kTileX; }
 struct Volume {
   static constexpr int rank = 3, step = 1;
   static constexpr bool is_half = false, may_pad = true, is_part = false, skips_zero = false;
-  static constexpr bool folds = false, masks = false, is_one_batch = false;
+  static constexpr bool folds = false, masks = false, is_one_batch = false, reloads = false;
 };
 struct Vectors {
   static constexpr int rank = 3, step = 3;
   static constexpr bool is_half = false, may_pad = false, is_part = false, skips_zero = false;
-  static constexpr bool folds = false, masks = false, is_one_batch = false;
+  static constexpr bool folds = false, masks = false, is_one_batch = false, reloads = false;
 };
 struct Picture {
   static constexpr int rank = 2, step = 1;
   static constexpr bool is_half = false, may_pad = true, is_part = false, skips_zero = false;
-  static constexpr bool folds = false, masks = false, is_one_batch = false;
+  static constexpr bool folds = false, masks = false, is_one_batch = false, reloads = false;
 };
 template <class L> struct Half : L { static constexpr bool is_half = true; };
 /// Of an image that has rows of a longer axis, and of results that are added to: what such calls
@@ -51,6 +51,10 @@ template <class L> struct Folding : L { static constexpr bool folds = true; };
 template <class L> struct Masking : L { static constexpr bool masks = true; };
 /// Threads take kBatch voxels: nothing of the next ones stays in registers while channels pass.
 template <class L> struct OneBatch : L { static constexpr bool is_one_batch = true; };
+
+/// The factors of u are read from the parameters at each use, which leaves 6 registers for loads.
+/// Values of f32 have enough without it: exponentiate took 5 % longer with it.
+template <class L> struct Reloading : L { static constexpr bool reloads = true; };
 
 /// A thread's column of voxels: along z, or along y in 2D.
 template <class L> struct FastColumn {
@@ -77,11 +81,20 @@ template <class L> struct FastColumn {
     y = min(y, p.out[1] - 1);
     z = min(z, p.out[2] - 1);
     end = min(z + p.depth, p.out[2]);
+    place(p);
+  }
+  __device__ __forceinline__ void place(const FastPass& p) {
     if (p.transforms == nullptr) {  // in the memory of parameters, which needs loads of its own
       place(p, p.transform);
     } else {
       place(p, p.transforms[n]);
     }
+  }
+  /// Finds base and by_z anew, so that no register keeps them while the loads before are in flight.
+  __device__ __forceinline__ void place_again(const FastPass& p) {
+    x = recomputed(x);
+    y = recomputed(y);
+    place(p);
   }
   __device__ __forceinline__ void place(const FastPass& p, const Transform& t) {
     const double gx = p.first[0] + x, gy = p.first[1] + y;
@@ -101,8 +114,9 @@ template <class L> struct FastColumn {
     return n * s.image + static_cast<std::int64_t>(at_z) * s.z +
            static_cast<std::int64_t>(y) * s.y + static_cast<std::int64_t>(row_x()) * s.x;
   }
-  __device__ double index(int a, double gz, float u) const {
-    return fma(by_u[a], static_cast<double>(u), fma(by_z[a], gz, base[a]));
+  __device__ double index(const FastPass& p, int a, double gz, float u) const {
+    const double factor = L::reloads ? p.transform.s[a][a] : by_u[a];
+    return fma(factor, static_cast<double>(u), fma(by_z[a], gz, base[a]));
   }
   __device__ double position(const FastPass& p, int at_z) const { return p.first[rank - 1] + at_z; }
   /// Returns which of `count` voxels from z on are mine, a bit each.
@@ -184,7 +198,7 @@ __device__ __forceinline__ bool find_cell(const FastPass& p, const FastColumn<L>
   bool is_inside = true;
 #pragma unroll
   for (int a = 0; a < L::rank; ++a) {
-    cell->voxel[a] = split(column.index(a, gz, u[a]), &cell->fraction[a], counter_of<L>(p, a));
+    cell->voxel[a] = split(column.index(p, a, gz, u[a]), &cell->fraction[a], counter_of<L>(p, a));
     is_inside &= static_cast<unsigned>(cell->voxel[a]) < static_cast<unsigned>(p.last[a]);
     if constexpr (L::skips_zero) {
       const int first = counter_of<L>(p, a) - kCounterWord;  // voxels count from this one
@@ -381,7 +395,7 @@ template <class L> __device__ __forceinline__ bool is_left_out(const FastPass& p
 
 /// Calls body(z, cells, inside, rim) for the column's voxels, kBatch at a time. Returns those at
 /// the border, a bit each.
-template <class L, class Body>
+template <class L, bool places_each = false, class Body>
 __device__ __forceinline__ unsigned for_each_batch(
     const FastPass& p, const FastColumn<L>& column, const Body& body) {
   const float* u = opaque(field_at<L>(p, column, column.z));
@@ -395,7 +409,9 @@ __device__ __forceinline__ unsigned for_each_batch(
     }
     FastCell<L> cells[kBatch];
     Rim<L> rim;
-    const unsigned inside = find_cells<L>(p, column, z, u, cells, &rim);
+    FastColumn<L> placed = column;
+    if constexpr (places_each) placed.place_again(p);
+    const unsigned inside = find_cells<L>(p, placed, z, u, cells, &rim);
     u += kBatch * static_cast<std::int64_t>(p.field_strides.z);
     unsigned left = column.mine(z, kBatch) & ~(inside | rim.outside);
     if constexpr (L::is_part) {
@@ -421,9 +437,12 @@ __device__ __forceinline__ auto with_element_type(const FastPass& p, const Body&
   }
 }
 
-__device__ __forceinline__ float load_float(const float* at) { return __ldg(at); }
+__device__ __forceinline__ float load_element(const float* at) { return __ldg(at); }
+template <class E> __device__ __forceinline__ E load_element(const E* at) {
+  return {__ldg(&at->bits)};
+}
 template <class E> __device__ __forceinline__ float load_float(const E* at) {
-  return gpu::to_float(E{__ldg(&at->bits)});
+  return gpu::to_float(load_element(at));
 }
 __device__ __forceinline__ void store_float(float value, float* to) { *to = value; }
 template <class E> __device__ __forceinline__ void store_float(float value, E* to) {

@@ -65,8 +65,8 @@ struct FastPass {
   DType dtype;  // of the image, output, addend and upstream
   Outside padding;
   bool align_corners;
-  const Transform* transforms;  // null: all are `transform`
-  Transform transform;
+  const Transform* transforms;            // null: all are `transform`
+  Transform transform;                    // its s is that of all
   const void *image, *addend, *upstream;  // addend is null if there is none
   const float* field;                     // null if there is none
   void* output;
@@ -81,6 +81,7 @@ struct FastPass {
   FastStrides image_strides, field_strides, output_strides, upstream_strides, gradient_strides,
       sums_strides;
   std::int64_t image_channel, output_channel, upstream_channel, sums_channel;
+  float slopes[3];  // derivatives of indices by u: the diagonal of transform.s
 };
 
 /// The largest extent along each axis of the image: see split() in fast_path.cuh.

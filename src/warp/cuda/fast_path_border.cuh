@@ -68,7 +68,7 @@ __device__ __forceinline__ BorderCell<L> border_cell(
   const bool is_padded = L::may_pad && p.padding != Outside::zeros;
 #pragma unroll
   for (int a = 0; a < L::rank; ++a) {
-    const double index = column.index(a, column.position(p, z), u[0][a]);
+    const double index = column.index(p, a, column.position(p, z), u[0][a]);
     is_number &= index == index;
     cell.slope[a] = 1;
     if (!is_padded) {
@@ -150,9 +150,12 @@ __device__ __forceinline__ void share_voxels(FastColumn<L>* column, unsigned* wh
 /// Calls body(column, z, cell) for those of the column's voxels in `which`, a bit each, whose cells
 /// have some corner that is a voxel, or whose coordinate is NaN. The voxels of a warp's lanes may
 /// be handed to others, so that all lanes call it, and what they stored before is there.
-template <class L, class Body>
+template <class L, bool places = false, class Body>
 __device__ __forceinline__ void for_each_at_border(
     const FastPass& p, FastColumn<L> column, unsigned which, const Body& body) {
+  if constexpr (places) {
+    if (gpu::first_lane(which != 0) != gpu::kSubgroup) column.place_again(p);
+  }
   share_voxels<L>(&column, &which);
   gpu::sync_warp();
 #pragma unroll 1
@@ -167,7 +170,7 @@ __device__ __forceinline__ void for_each_at_border(
 template <class L, class E>
 __device__ __forceinline__ Corners<L> load_corners_inside(
     const FastPass& p, const BorderCell<L>& cell, const E* plane) {
-  return load_corners<L, E>(Lines<L, E>(plane, p.image_strides), cell.offset, cell.corners);
+  return in_f32(load_corners<L, E>(Lines<L, E>(plane, p.image_strides), cell.offset, cell.corners));
 }
 
 }  // namespace similis::warp_internal

@@ -29,6 +29,18 @@ template <class L> struct ColumnSums {
   }
 };
 
+// Columns are placed again for each batch where that leaves registers for loads.
+template <class L>
+constexpr bool kPlacesAgain = L::rank == 3 && L::reloads &&
+                              (L::folds || L::is_half || L::is_one_batch);
+
+// Returns the derivative of an index by u.
+template <class L>
+__device__ __forceinline__ float factor_of(
+    const FastPass& p, const FastColumn<L>& column, int axis) {
+  return L::reloads ? p.slopes[axis] : static_cast<float>(column.by_u[axis]);
+}
+
 // Stores the gradients at the border, where they are 0 yet, for the voxels of the column in
 // `which`, a bit each.
 template <class L, class E, bool with_sums>
@@ -52,11 +64,11 @@ __device__ __forceinline__ void store_at_border(
     float* out = p.field_gradient + column.offset(p.gradient_strides, z);
 #pragma unroll
     for (int a = 0; a < L::rank; ++a) {
-      const float value = sum[a] * static_cast<float>(column.by_u[a]);
+      const float value = sum[a] * factor_of<L>(p, column, a);
       out[a] = L::is_part && p.keeps ? out[a] + value : value;
     }
   };
-  for_each_at_border<L>(p, of_lane, which, store);
+  for_each_at_border<L, kPlacesAgain<L>>(p, of_lane, which, store);
 }
 
 // Stores the gradients of voxels in `which`, a bit each, or adds them to what there is.
@@ -69,7 +81,7 @@ __device__ __forceinline__ void store_each(const FastPass& p, const FastColumn<L
     if ((which >> d & 1u) == 0) continue;
 #pragma unroll
     for (int a = 0; a < L::rank; ++a) {
-      const float value = sum[d][a] * static_cast<float>(column.by_u[a]);
+      const float value = sum[d][a] * factor_of<L>(p, column, a);
       out[a] = L::is_part && p.keeps ? out[a] + value : value;
     }
   }
@@ -110,7 +122,7 @@ __device__ __forceinline__ void store_vectors(const FastPass& p, const FastColum
   for (int d = 0; d < kBatch; ++d) {
 #pragma unroll
     for (int a = 0; a < 3; ++a) {
-      triplets.put(d, a, sum[d][a] * static_cast<float>(column.by_u[a]));
+      triplets.put(d, a, sum[d][a] * factor_of<L>(p, column, a));
     }
   }
   gpu::sync_warp();
@@ -125,20 +137,22 @@ __device__ __forceinline__ void store_vectors(const FastPass& p, const FastColum
 }
 
 // Voxels whose loads are in flight together.
-template <class L> constexpr int kTogether = L::is_one_batch ? 2 : 1;
+template <class L>
+constexpr int kTogether = L::is_one_batch || (L::is_half && L::rank == 3) ? 2 : 1;
 
 // Adds the gradients of some voxels in the channels that lie side by side.
 template <bool is_masked, class L, class E>
 __device__ __forceinline__ void add_gradients(const FastPass& p, const FastCell<L>* cells,
     const Lines<L, E>& lines, const E* upstream, unsigned mine, unsigned which,
     float (*sum)[L::rank]) {
-  Corners<L> corners[kTogether<L>][L::step];
-  float g[kTogether<L>][L::step];
+  Corners<L, E> corners[kTogether<L>][L::step];
+  E g[kTogether<L>][L::step];
 #pragma unroll
   for (int d = 0; d < kTogether<L>; ++d, upstream += p.upstream_strides.z) {
 #pragma unroll
     for (int k = 0; k < L::step; ++k) {
-      g[d][k] = mine >> d & 1u ? load_float(upstream + k * p.upstream_component) : 0.0f;
+      g[d][k] = E{};
+      if (mine >> d & 1u) g[d][k] = load_element(upstream + k * p.upstream_component);
       corners[d][k] = is_masked ? load_corners<L, E>(lines, cells[d].offset + k,
                                       which >> 8 * d & Rim<L>::all_corners)
                                 : load_corners<L, E>(lines, cells[d].offset + k);
@@ -148,7 +162,7 @@ __device__ __forceinline__ void add_gradients(const FastPass& p, const FastCell<
   for (int d = 0; d < kTogether<L>; ++d) {
 #pragma unroll
     for (int k = 0; k < L::step; ++k) {
-      add_slopes<L>(cells[d].fraction, corners[d][k], g[d][k], sum[d]);
+      add_slopes<L>(cells[d].fraction, in_f32(corners[d][k]), gpu::to_float(g[d][k]), sum[d]);
     }
   }
 }
@@ -278,7 +292,7 @@ __global__ __launch_bounds__(kThreads, 4) void fast_gradients_kernel(
   if constexpr (L::step == 1 && !L::is_part) clear_sums<L>(p, column, 0, p.channels);
   ColumnSums<L> sums;
   with_element_type<L>(p, [&]<class E>(E) {
-    const unsigned at_border = for_each_batch<L>(p, column,
+    const unsigned at_border = for_each_batch<L, kPlacesAgain<L>>(p, column,
         [&](int z, const FastCell<L>(&cells)[kBatch], unsigned inside, const Rim<L>& rim) {
           store_gradients<L, E, with_sums>(p, column, z, cells, inside, rim, staged[warp()], &sums);
         });
@@ -288,8 +302,8 @@ __global__ __launch_bounds__(kThreads, 4) void fast_gradients_kernel(
 }
 
 template <class L> FastKernel kernel_of(bool with_sums, bool is_part) {
-  using Whole =
-      std::conditional_t<L::is_half, L, std::conditional_t<L::may_pad, Folding<L>, Masking<L>>>;
+  using Whole = Reloading<
+      std::conditional_t<L::is_half, L, std::conditional_t<L::may_pad, Folding<L>, Masking<L>>>>;
   const auto plain =
       is_part ? fast_gradients_kernel<Part<L>, false> : fast_gradients_kernel<Whole, false>;
   return {with_sums ? fast_gradients_kernel<L, true> : plain, 8, 0};
@@ -302,8 +316,9 @@ template <class L> FastKernel kernel_of(bool is_padded, bool with_sums, bool is_
 }  // namespace
 
 FastKernel fast_gradients_one_batch(bool is_half) {
-  return {is_half ? fast_gradients_kernel<OneBatch<Masking<Unpadded<Half<Volume>>>>, false>
-                  : fast_gradients_kernel<OneBatch<Masking<Unpadded<Volume>>>, false>,
+  return {is_half
+              ? fast_gradients_kernel<Reloading<OneBatch<Masking<Unpadded<Half<Volume>>>>>, false>
+              : fast_gradients_kernel<Reloading<OneBatch<Masking<Unpadded<Volume>>>>, false>,
       kBatch, 0};
 }
 

@@ -30,7 +30,8 @@ __device__ __forceinline__ void stage_sums(const FastPass& p, const FastColumn<L
 #pragma unroll
     for (int d = 0; d < kBatch; ++d, upstream += p.upstream_strides.z) {
       const float g = mine >> d & 1u ? load_float(upstream) : 0.0f;
-      add_slopes<L>(cells[d].fraction, load_corners<L, E>(lines, cells[d].offset), g, sum[d]);
+      add_slopes<L>(
+          cells[d].fraction, in_f32(load_corners<L, E>(lines, cells[d].offset)), g, sum[d]);
     }
   }
   apply_slopes<L>(rim, inside, sum);

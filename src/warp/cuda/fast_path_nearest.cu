@@ -46,7 +46,7 @@ __device__ __forceinline__ Nearest nearest(
   bool is_inside = true;
 #pragma unroll
   for (int a = 0; a < L::rank; ++a) {
-    index[a] = column.index(a, gz, u[a]);
+    index[a] = column.index(p, a, gz, u[a]);
 #if defined(__CUDA_ARCH__)
     // The sum is rounded as rint() rounds, and its last bits are the voxel: no conversion is
     // needed.

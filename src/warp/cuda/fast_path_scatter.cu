@@ -105,7 +105,9 @@ template <class L> FastKernel kernel_of() { return {fast_scatter_kernel<L>, kDep
 FastKernel fast_scatter(FastLayout layout, bool is_half, bool is_padded) {
   switch (layout) {
     case FastLayout::volume:
-      if (is_half) return kernel_of<Half<Volume>>();
+      if (is_half) {
+        return is_padded ? kernel_of<Half<Volume>>() : kernel_of<Masking<Unpadded<Half<Volume>>>>();
+      }
       return is_padded ? kernel_of<Folding<Volume>>() : kernel_of<Masking<Unpadded<Volume>>>();
     case FastLayout::vectors: return kernel_of<Vectors>();
     case FastLayout::picture: break;

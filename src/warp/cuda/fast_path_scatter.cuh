@@ -91,9 +91,9 @@ __device__ __forceinline__ void find_range(const FastPass& p, const FastColumn<L
     }
     const bool z_grows = column.by_z[a] >= 0, u_grows = column.by_u[a] >= 0;
     float fraction;
-    const int low = split(column.index(a, z_grows ? first : last, u_grows ? least : most),
+    const int low = split(column.index(p, a, z_grows ? first : last, u_grows ? least : most),
         &fraction, counter_of<L>(p, a));
-    const int high = split(column.index(a, z_grows ? last : first, u_grows ? most : least),
+    const int high = split(column.index(p, a, z_grows ? last : first, u_grows ? most : least),
         &fraction, counter_of<L>(p, a));
     atomicMin(&agreed->low[a], low);
     atomicMin(&agreed->high[a], -max(high, -INT_MAX));

@@ -195,7 +195,9 @@ template <class L> FastKernel kernel_of() {
 }  // namespace
 
 FastKernel fast_scatter_channels(bool is_half, bool is_padded) {
-  if (is_half) return kernel_of<Half<Volume>>();
+  if (is_half) {
+    return is_padded ? kernel_of<Half<Volume>>() : kernel_of<Masking<Unpadded<Half<Volume>>>>();
+  }
   return is_padded ? kernel_of<Folding<Volume>>() : kernel_of<Masking<Unpadded<Volume>>>();
 }
 

@@ -23,6 +23,9 @@ __device__ __forceinline__ float value_of(const float (&fraction)[L::rank], cons
   }
 }
 
+// Columns are placed again for each batch where that leaves registers for loads.
+template <class L> constexpr bool kPlacesAgain = L::rank == 3 && L::reloads;
+
 template <class E> __device__ __forceinline__ const E* image_of(const FastPass& p, int n, int c) {
   return static_cast<const E*>(p.image) + n * p.image_strides.image + c * p.image_channel;
 }
@@ -51,7 +54,7 @@ __device__ __forceinline__ void add_at_border(
       }
     }
   };
-  for_each_at_border<L>(p, of_lane, which, add);
+  for_each_at_border<L, kPlacesAgain<L>>(p, of_lane, which, add);
 }
 
 // Takes `count` channels from c on, whose loads are in flight together.
@@ -59,17 +62,26 @@ template <int count, bool is_masked, class L, class E>
 __device__ __forceinline__ void store_some_channels(const FastPass& p, const FastColumn<L>& column,
     int z, const FastCell<L> (&cells)[kBatch], unsigned inside, const Rim<L>& rim, unsigned mine,
     int c) {
+  constexpr int kTogether = L::is_half ? kBatch : 1;  // voxels that are loaded before any is used
   float values[count][kBatch];
 #pragma unroll
   for (int k = 0; k < count; ++k) {
     const Lines<L, E> lines(image_of<E>(p, column.n, c + k), p.image_strides);
 #pragma unroll
-    for (int d = 0; d < kBatch; ++d) {
-      const Corners<L> corners = is_masked
-                                     ? load_corners<L, E>(lines, cells[d].offset, rim.corners_of(d))
-                                     : load_corners<L, E>(lines, cells[d].offset);
-      const float value = value_of<L>(cells[d].fraction, corners) * p.factor;
-      values[k][d] = inside >> d & 1u ? value : 0.0f;
+    for (int first = 0; first < kBatch; first += kTogether) {
+      Corners<L, E> corners[kTogether];
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        const int d = first + i;
+        corners[i] = is_masked ? load_corners<L, E>(lines, cells[d].offset, rim.corners_of(d))
+                               : load_corners<L, E>(lines, cells[d].offset);
+      }
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        const int d = first + i;
+        const float value = value_of<L>(cells[d].fraction, in_f32(corners[i])) * p.factor;
+        values[k][d] = inside >> d & 1u ? value : 0.0f;
+      }
     }
   }
 #pragma unroll
@@ -213,7 +225,7 @@ __global__ __launch_bounds__(kThreads, 4) void fast_values_kernel(
     add_at_border<L, float>(p, column, at_border);
   } else {
     with_element_type<L>(p, [&]<class E>(E) {
-      const unsigned at_border = for_each_batch<L>(p, column,
+      const unsigned at_border = for_each_batch<L, kPlacesAgain<L>>(p, column,
           [&](int z, const FastCell<L>(&cells)[kBatch], unsigned inside, const Rim<L>& rim) {
             if constexpr (L::masks) {
               if (gpu::first_lane(rim.corners != Rim<L>::all) != gpu::kSubgroup) {
@@ -230,9 +242,10 @@ __global__ __launch_bounds__(kThreads, 4) void fast_values_kernel(
 // Padded volumes and pictures of f32 have kernels of their own: with them others took 2 % longer.
 // So do those of several channels, which gain by masks where one channel loses 2 %.
 template <class L> FastKernel kernel_of(bool is_padded, bool is_part, bool has_channels) {
-  using Padding = std::conditional_t<L::is_half, L, Folding<L>>;
-  using Channels = std::conditional_t<L::is_half, L, Masking<L>>;
-  const auto plain = has_channels ? fast_values_kernel<Channels> : fast_values_kernel<L>;
+  using Padding = std::conditional_t<L::is_half, Reloading<L>, Folding<L>>;
+  using Channels = Masking<std::conditional_t<L::is_half, Reloading<L>, L>>;
+  using One = std::conditional_t<L::is_half, Channels, L>;
+  const auto plain = has_channels ? fast_values_kernel<Channels> : fast_values_kernel<One>;
   const auto whole = is_padded ? fast_values_kernel<Padding> : plain;
   return {is_part ? fast_values_kernel<Part<L>> : whole, 8, 0};
 }

@@ -2,6 +2,8 @@
 // Values whose origin the compiler is not to see.
 #pragma once
 
+#include <type_traits>
+
 #include "src/warp/cuda/fast_path.h"
 
 namespace similis::warp_internal {
@@ -23,7 +25,9 @@ template <class T> __device__ __forceinline__ T opaque(T address) {
 // next use.
 template <class T> __device__ __forceinline__ T recomputed(T value) {
 #if defined(__CUDA_ARCH__)
-  if constexpr (sizeof(T) == 8) {
+  if constexpr (std::is_integral_v<T>) {
+    asm volatile("" : "+r"(value));
+  } else if constexpr (sizeof(T) == 8) {
     asm volatile("" : "+d"(value));
   } else {
     asm volatile("" : "+f"(value));
