@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "src/core/parallel.h"
+#include "src/vmaf/fused_products.h"
 #include "src/vmaf/motion/motion.h"
 #include "src/vmaf/row_memory.h"
 #include "src/vmaf/words-inl.h"
@@ -120,8 +121,8 @@ inline void reflect_ends(std::uint32_t* words, std::int64_t width) {
 }
 
 // Differences of 13 bits: all sums of products stay within 32 bits, and results have 17 bits, of
-// which the lowest is filtered apart.
-class NarrowMotion {
+// which the lowest is filtered apart. is_fused: products are added by one instruction.
+template <bool is_fused> class NarrowMotion {
  public:
   NarrowMotion(const Plane& earlier, const Plane& later)
       : earlier_(earlier),
@@ -197,7 +198,8 @@ class NarrowMotion {
     const V even_centre = hn::Set(d, tap_pair(kCentre, 0));
     const V odd_centre = hn::Set(d, tap_pair(0, kCentre));
     const auto result = [&](V pairs, V centre, V centre_taps) HWY_ATTR {
-      const V sum = add_products(d, add_products(d, rounding, pairs, outer), centre, centre_taps);
+      const V outer_sum = add_products<is_fused>(d, rounding, pairs, outer);
+      const V sum = add_products<is_fused>(d, outer_sum, centre, centre_taps);
       return hn::BitCast(d, hn::ShiftRightSame(hn::BitCast(di, sum), shift));
     };
     for (std::int64_t i = 0; 2 * i < later_.width; i += static_cast<std::int64_t>(hn::Lanes(d))) {
@@ -244,9 +246,9 @@ class NarrowMotion {
     const V odd2 = hn::Set(d, tap_pair(kInner, kOuter));
     const V rounding = hn::Set(d, 0x8000), none = hn::Zero(d);
     const auto filter = [&](const std::uint32_t* row, V start, V t0, V t1, V t2) HWY_ATTR {
-      V sum = add_products(d, start, hn::LoadU(d, row - 1), t0);
-      sum = add_products(d, sum, hn::LoadU(d, row), t1);
-      return add_products(d, sum, hn::LoadU(d, row + 1), t2);
+      V sum = add_products<is_fused>(d, start, hn::LoadU(d, row - 1), t0);
+      sum = add_products<is_fused>(d, sum, hn::LoadU(d, row), t1);
+      return add_products<is_fused>(d, sum, hn::LoadU(d, row + 1), t2);
     };
     const auto magnitude = [&](std::int64_t i, V t0, V t1, V t2) HWY_ATTR {
       if constexpr (is_small) {
@@ -288,10 +290,20 @@ class NarrowMotion {
   RowOfPairs half_, lowest_;
 };
 
+template <bool is_fused>
+std::int64_t narrow_sad(
+    const Plane& earlier, const Plane& later, std::int64_t first, std::int64_t last) {
+  NarrowMotion<is_fused> motion(earlier, later);
+  return later.is_words ? motion.template sad<std::uint16_t>(first, last)
+                        : motion.template sad<std::uint8_t>(first, last);
+}
+
 std::int64_t sad(const Plane& earlier, const Plane& later, std::int64_t first, std::int64_t last) {
-  if (!later.is_words) return NarrowMotion(earlier, later).sad<std::uint8_t>(first, last);
-  if (later.bit_depth <= 12) return NarrowMotion(earlier, later).sad<std::uint16_t>(first, last);
-  return sad_of_rows(earlier, later, first, last);
+  if (later.bit_depth > 12) return sad_of_rows(earlier, later, first, last);
+#if HWY_TARGET == HWY_AVX3
+  if (fuses_products()) return narrow_sad<true>(earlier, later, first, last);
+#endif
+  return narrow_sad<false>(earlier, later, first, last);
 }
 
 }  // namespace similis::vmaf_internal::HWY_NAMESPACE
