@@ -158,6 +158,16 @@ HWY_INLINE void store_pairs(
   hn::Store(upper_halves(d, upper, lower), d, to + hn::Lanes(d));
 }
 
+// The upper halves of lanes of 64 bits: those of `even` in even lanes, those of `odd` in odd ones.
+template <class D, class W>
+HWY_INLINE hn::Vec<D> upper_words_of([[maybe_unused]] D d, W even, W odd) {
+#if HWY_TARGET == HWY_AVX3
+  return hn::Vec<D>{_mm512_mask_shuffle_epi32(odd.raw, 0x5555, even.raw, _MM_PERM_DDBB)};
+#else
+  return hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
+#endif
+}
+
 // a·b / 2^32, rounded to nearest.
 template <class D>
 HWY_INLINE hn::Vec<D> rounded_high_product([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D> b) {
@@ -168,7 +178,7 @@ HWY_INLINE hn::Vec<D> rounded_high_product([[maybe_unused]] D d, hn::Vec<D> a, h
   const auto a_odd = hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, a)));
   const auto b_odd = hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, b)));
   const auto odd = hn::Add(hn::MulEven(a_odd, b_odd), half);
-  return hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
+  return upper_words_of(d, even, odd);
 #else
   const std::uint64_t product = std::uint64_t{hn::GetLane(a)} * hn::GetLane(b);
   return hn::Set(d, static_cast<std::uint32_t>((product + (std::uint64_t{1} << 31)) >> 32));

@@ -27,6 +27,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace similis::vmaf_internal::HWY_NAMESPACE {
 
+// The float from 1 to 2 with the 15 leading bits of the mantissa of doubles, of their upper words:
+// these have the exponent and 20 bits of the mantissa.
+template <class D> HWY_INLINE hn::Vec<D> mantissa_of(D d, hn::Vec<D> upper_words) {
+  return hn::OrAnd(hn::Set(d, 0x3f800000u), hn::ShiftLeft<3>(upper_words), hn::Set(d, 0x7fff00u));
+}
+
 // 2048·log2 of numbers m, 1 ≤ m < 2 with 15 bits behind the point, as libvmaf's table has it: of a
 // logarithm rounded to a float. More by kLogExcess. With these coefficients the polynomials are
 // right for all 32768 numbers; a test tries them all.
@@ -35,7 +41,7 @@ namespace similis::vmaf_internal::HWY_NAMESPACE {
 // m times an inverse. The inverses are floats whose logarithms are whole numbers and 2^-10, to six
 // decimals; as the table rounds twice, it rounds numbers up from 2^-10 below the half on.
 constexpr std::uint32_t kLogExcess = 0x4b400000;  // the float 1.5·2^23
-template <class D> HWY_INLINE hn::Vec<D> log_of_mantissa(D d, hn::Vec<D> mantissa) {
+template <class D> HWY_INLINE hn::Vec<D> log_of_mantissa(D d, hn::Vec<D> upper_words) {
   const hn::RebindToFloat<D> df;
   constexpr float kWhole = 0x1.8p23f;
   // Twice, as vectors may have 16 lanes.
@@ -47,10 +53,17 @@ template <class D> HWY_INLINE hn::Vec<D> log_of_mantissa(D d, hn::Vec<D> mantiss
       kWhole + 1077, kWhole + 1335, kWhole + 1550, kWhole + 1730, kWhole + 1956, kWhole + 181,
       kWhole + 496, kWhole + 789, kWhole + 1077, kWhole + 1335, kWhole + 1550, kWhole + 1730,
       kWhole + 1956};
-  const auto m = hn::BitCast(df, hn::Or(mantissa, hn::Set(d, 0x3f800000u)));
-  const auto eighth = hn::IndicesFromVec(df, hn::ShiftRight<20>(mantissa));
-  const auto inverse = hn::TableLookupLanes(hn::Load(df, kInverses), eighth);
-  const auto log = hn::TableLookupLanes(hn::Load(df, kLogs), eighth);
+  const auto m = hn::BitCast(df, mantissa_of(d, upper_words));
+  // The instruction takes the three or four lowest bits of the index.
+  const auto eighth = hn::ShiftRight<17>(upper_words);
+  using F = hn::Vec<decltype(df)>;
+#if HWY_TARGET == HWY_AVX2
+  const F inverse{_mm256_permutevar8x32_ps(hn::Load(df, kInverses).raw, eighth.raw)};
+  const F log{_mm256_permutevar8x32_ps(hn::Load(df, kLogs).raw, eighth.raw)};
+#else
+  const F inverse{_mm512_permutexvar_ps(eighth.raw, hn::Load(df, kInverses).raw)};
+  const F log{_mm512_permutexvar_ps(eighth.raw, hn::Load(df, kLogs).raw)};
+#endif
   const auto t = hn::MulSub(m, inverse, hn::Set(df, 1.0f));
   auto slope = hn::MulAdd(hn::Set(df, -0x1.7392aep+9f), t, hn::Set(df, 0x1.edb61cp+9f));
   slope = hn::MulAdd(slope, t, hn::Set(df, -0x1.7153fap+10f));
@@ -60,13 +73,13 @@ template <class D> HWY_INLINE hn::Vec<D> log_of_mantissa(D d, hn::Vec<D> mantiss
 #else
 // One polynomial in m - 1.5, with fused multiply-adds and without.
 constexpr std::uint32_t kLogExcess = 0;
-template <class D> HWY_INLINE hn::Vec<D> log_of_mantissa(D d, hn::Vec<D> mantissa) {
+template <class D> HWY_INLINE hn::Vec<D> log_of_mantissa(D d, hn::Vec<D> upper_words) {
   const hn::RebindToFloat<D> df;
   constexpr int kDegree = 9;
   constexpr float kLog2[kDegree + 1] = {0x1.2b8034p-1f, 0x1.ec709ep-1f, -0x1.484ac2p-2f,
       0x1.23d092p-3f, -0x1.23f93cp-4f, 0x1.37764ap-5f, -0x1.52f57cp-6f, 0x1.82e084p-7f,
       -0x1.22a358p-7f, 0x1.5a4266p-8f};
-  const auto m = hn::BitCast(df, hn::Or(mantissa, hn::Set(d, 0x3f800000u)));
+  const auto m = hn::BitCast(df, mantissa_of(d, upper_words));
   const auto t = hn::Sub(m, hn::Set(df, 1.5f));
   auto log = hn::Set(df, kLog2[kDegree]);
   for (int k = kDegree - 1; k >= 0; --k) log = hn::MulAdd(log, t, hn::Set(df, kLog2[k]));
@@ -78,13 +91,12 @@ template <class D> HWY_INLINE hn::Vec<D> log_of_mantissa(D d, hn::Vec<D> mantiss
 }
 #endif
 
-// The same of numbers from 2^17 on, to 16 leading bits, of the upper words of their doubles: these
-// have the exponent and 20 bits of the mantissa. More by kLogOffset.
+// The same of numbers from 2^17 on, to 16 leading bits, of the upper words of their doubles. More
+// by kLogOffset.
 constexpr std::uint32_t kLogOffset = kLogExcess + 2048 * 1023;
 template <class D> HWY_INLINE hn::Vec<D> log_of(D d, hn::Vec<D> upper_words) {
-  const hn::Vec<D> mantissa = hn::And(hn::ShiftLeft<3>(upper_words), hn::Set(d, 0x7fff00u));
   const hn::Vec<D> exponent = hn::And(hn::ShiftRight<9>(upper_words), hn::Set(d, 0xfffff800u));
-  return hn::Add(log_of_mantissa(d, mantissa), exponent);
+  return hn::Add(log_of_mantissa(d, upper_words), exponent);
 }
 
 // The upper words of a vector of 32-bit lanes of doubles, in some order: double_at(i) has those
@@ -104,18 +116,15 @@ HWY_INLINE hn::Vec<D> upper_words(D d, const DoubleAt& double_at) {
 }
 
 #if HWY_TARGET == HWY_AVX3
-// a / b without the divider, which takes 16 cycles for eight doubles: rounded as a quotient is,
-// where b is a normal number whose mantissa is not all ones. Each of the first two steps doubles
-// the number of right bits of 1/b; the third rounds it to nearest, and then so does the last step
-// of the quotient. Source: Markstein, IBM J. Res. Dev. 34(1), 1990.
-template <class D> HWY_INLINE hn::Vec<D> quotient_by_products(D d, hn::Vec<D> a, hn::Vec<D> b) {
-  const auto one = hn::Set(d, 1.0);
-  hn::Vec<D> inverse{_mm512_rcp14_pd(b.raw)};
-  for (int step = 0; step < 3; ++step) {
-    inverse = hn::MulAdd(hn::NegMulAdd(b, inverse, one), inverse, inverse);
-  }
-  const auto quotient = hn::Mul(a, inverse);
-  return hn::MulAdd(hn::NegMulAdd(b, quotient, a), inverse, quotient);
+// a + b, rounded toward zero.
+template <class R> HWY_INLINE R add_cut(R a, R b) {
+  return R{_mm512_add_round_pd(a.raw, b.raw, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)};
+}
+
+// log_of() two vectors of doubles.
+template <class D, class R>
+HWY_INLINE hn::Vec<D> log_of_doubles(D d, const std::array<R, 2>& numbers) {
+  return log_of(d, hn::ConcatOdd(d, hn::BitCast(d, numbers[1]), hn::BitCast(d, numbers[0])));
 }
 #endif
 
@@ -130,9 +139,11 @@ template <std::size_t kColumns> class VifInformation {
 
  public:
   explicit VifInformation(std::span<const double> gain_limits)
-      : gain_limits_(gain_limits),
-        totals_(gain_limits.size()),
-        sums_((1 + gain_limits.size()) * kMostLanes) {}
+      : gain_limits_(gain_limits), sums_((1 + gain_limits.size()) * kMostLanes) {
+#if HWY_TARGET != HWY_AVX3
+    totals_.resize(gain_limits.size());
+#endif
+  }
 
   void begin() { count_ = 0; }
 
@@ -166,13 +177,17 @@ template <std::size_t kColumns> class VifInformation {
     hn::StoreU(hn::IfThenElseZero(is_kept, s1), di, reference_ + count_);
     hn::StoreU(s2, di, distorted_ + count_);
     hn::StoreU(hn::IfThenElseZero(hn::Gt(s2, zero), s12), di, covariance_ + count_);
-    count_ += hn::Lanes(di);
+    count_ += std::min(valid, hn::Lanes(di));
   }
 
   // Adds the information of the row's windows, of the reference unless it is known already. A sum
   // has room for 128 rows in one lane.
   void finish(bool has_reference) {
     if (count_ == 0) return;
+    hn::StoreU(hn::Zero(DI()), DI(), reference_ + count_);  // behind the row's last windows
+#if HWY_TARGET == HWY_AVX3
+    add_information(has_reference);
+#else
     find_totals();
     const D d;
     if (has_reference) {
@@ -190,6 +205,7 @@ template <std::size_t kColumns> class VifInformation {
         return hn::Sub(log_of(d, hn::Load(d, totals + i)), hn::Load(d, noise_words_ + i));
       });
     }
+#endif
   }
 
   void end_tile(VifScaleSums& sums) {
@@ -204,6 +220,56 @@ template <std::size_t kColumns> class VifInformation {
   }
 
  private:
+#if HWY_TARGET == HWY_AVX3
+  // Everything of 16 windows at once, so that the divider works beside the logarithms.
+  void add_information(bool has_reference) {
+    const D d;
+    const hn::ScalableTag<double> df;
+    using R = hn::Vec<decltype(df)>;
+    using Pair = std::array<R, 2>;
+    const hn::Rebind<std::int32_t, decltype(df)> di;
+    const R epsilon = hn::Set(df, 65536 * 1.0e-10), least = hn::Set(df, kVifNoise);
+    const R digits = hn::Set(df, 0x1p52), least_digits = hn::Set(df, 0x1p52 + kVifNoise);
+    const V offset = hn::Set(d, kLogOffset + 2048 * 17);
+    const auto each = [&](const auto& vector_at) HWY_ATTR {
+      return Pair{vector_at(0), vector_at(1)};
+    };
+    for (std::size_t i = 0; i < count_; i += hn::Lanes(d)) {
+      const auto load = [&](const std::int32_t* from) HWY_ATTR {
+        return each([&](std::size_t v) HWY_ATTR {
+          return hn::PromoteTo(df, hn::LoadU(di, from + i + v * hn::Lanes(df)));
+        });
+      };
+      const Pair s1 = load(reference_), s2 = load(distorted_), s12 = load(covariance_);
+      const Pair gain =
+          each([&](std::size_t v) HWY_ATTR { return hn::Div(s12[v], hn::Add(s1[v], epsilon)); });
+      // Whole numbers are cut off by the sum with 2^52, rounded toward zero.
+      const Pair noise = each([&](std::size_t v) HWY_ATTR {
+        const R rest = hn::Max(hn::Zero(df), hn::Sub(s2[v], hn::Mul(gain[v], s12[v])));
+        return hn::Sub(add_cut(rest, least_digits), digits);
+      });
+      const V log_of_noise = log_of_doubles(d, noise);
+      if (has_reference) {
+        const Pair seen = each([&](std::size_t v) HWY_ATTR { return hn::Add(s1[v], least); });
+        add_to(0, hn::Sub(log_of_doubles(d, seen), offset));
+      }
+      for (std::size_t k = 0; k < gain_limits_.size(); ++k) {
+        const R limit = hn::Set(df, gain_limits_[k]);
+        // Of the sum of both whole numbers 16 bits are seen, so that one is not cut off first.
+        const Pair total = each([&](std::size_t v) HWY_ATTR {
+          const R g = hn::Min(gain[v], limit);
+          return add_cut(hn::Mul(hn::Mul(g, g), s1[v]), noise[v]);
+        });
+        add_to(1 + k, hn::Sub(log_of_doubles(d, total), log_of_noise));
+      }
+    }
+  }
+
+  void add_to(std::size_t sum, V logs) {
+    std::uint32_t* const lanes = &sums_[sum * kMostLanes];
+    hn::StoreU(hn::Add(hn::LoadU(D(), lanes), logs), D(), lanes);
+  }
+#else
   // Upper words of what logarithms are taken of, as doubles: variances of the reference, of what is
   // noise of a channel, and for each limit of noise and signal. Each and the noise of the eye.
   void find_totals() {
@@ -221,11 +287,7 @@ template <std::size_t kColumns> class VifInformation {
         const auto s2 = hn::PromoteTo(d, hn::LoadU(di, distorted_ + at));
         const auto s12 = hn::PromoteTo(d, hn::LoadU(di, covariance_ + at));
         const auto divisor = hn::Add(s1[v], epsilon);
-#if HWY_TARGET == HWY_AVX3
-        gain[v] = v == 0 ? hn::Div(s12, divisor) : quotient_by_products(d, s12, divisor);
-#else
         gain[v] = hn::Div(s12, divisor);
-#endif
         const auto rest = hn::Max(hn::Zero(d), hn::Sub(s2, hn::Mul(gain[v], s12)));
         noise[v] = hn::Add(hn::Trunc(rest), least);
       }
@@ -256,6 +318,7 @@ template <std::size_t kColumns> class VifInformation {
     for (std::size_t i = 0; i < count_; i += hn::Lanes(d)) total = hn::Add(total, log_at(i));
     hn::StoreU(total, d, lanes);
   }
+#endif
 
   std::int64_t take_sum(std::size_t sum) {
     const auto first = sums_.begin() + static_cast<std::ptrdiff_t>(sum * kMostLanes);
@@ -269,11 +332,13 @@ template <std::size_t kColumns> class VifInformation {
   // Of flat windows: their number, and halves of the distorted image's variances.
   V flat_count_ = hn::Zero(D()), flat_lower_ = hn::Zero(D()), flat_upper_ = hn::Zero(D());
   alignas(64) std::int32_t reference_[kRoom], distorted_[kRoom], covariance_[kRoom];
+#if HWY_TARGET != HWY_AVX3
   alignas(64) std::uint32_t reference_words_[kRoom], noise_words_[kRoom];
   struct Totals {
     alignas(64) std::array<std::uint32_t, kRoom> words;
   };
-  std::vector<Totals> totals_;       // by limit
+  std::vector<Totals> totals_;  // by limit
+#endif
   std::vector<std::uint32_t> sums_;  // of the reference, then by limit
 };
 

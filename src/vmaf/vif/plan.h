@@ -14,8 +14,6 @@ namespace similis::vmaf_internal {
 // Rows of a stripe, at most. At scale 0 it begins with 16 rows that only its windows see: an eighth
 // of the work of making pairs, which is small beside the filters.
 constexpr std::int64_t vif_most_stripe_rows(int scale) { return scale == 0 ? 128 : 64; }
-// The ring of a tile's pairs is 46 KB of 8-bit samples; its windows reach 16 columns further.
-constexpr std::int64_t kVifTileColumns = 240;
 // Columns to the left of a tile, for every scale.
 constexpr std::int64_t kVifMargin = 8;
 

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
@@ -25,8 +26,14 @@ namespace similis::vmaf_internal::HWY_NAMESPACE {
 
 using Word = std::uint32_t;
 
-// A tile's columns and both margins, and space for a vector, in words.
-constexpr std::size_t kTileWords = static_cast<std::size_t>(kVifTileColumns + 2 * kVifMargin) / 2;
+// Columns of a tile; its windows reach 16 further. The ring of its pairs is 46 KB of 8-bit samples
+// where vectors have 8 lanes. Of 16 lanes 240 columns would leave half of the last vector empty,
+// and twice as large a ring is no slower, since four output rows share what is read of it.
+constexpr std::int64_t kVifTileColumns = HWY_TARGET == HWY_AVX3 ? 480 : 240;
+
+// A tile's columns and both margins in whole vectors, and space for a vector, in words.
+constexpr std::size_t kTileWords =
+    (static_cast<std::size_t>(kVifTileColumns + 2 * kVifMargin) / 2 + 31) / 32 * 32;
 constexpr std::size_t kRowWords = kTileWords + 32;
 using RowOfWords = std::array<Word, kRowWords>;
 
@@ -34,6 +41,22 @@ using RowOfWords = std::array<Word, kRowWords>;
 // inside.
 inline std::int64_t inside(std::int64_t index, std::int64_t extent) {
   return std::clamp<std::int64_t>(reflected(index, extent), 0, extent - 1);
+}
+
+// A vector of words of a row, two columns each.
+template <class Sample> HWY_INLINE hn::Vec<hn::ScalableTag<Word>> words_at(const Sample* row) {
+  const hn::ScalableTag<Word> d32;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::Repartition<std::uint16_t, decltype(d32)> d;
+  const auto samples = hn::LoadU(hn::Rebind<Sample, decltype(d)>(), row);
+  if constexpr (sizeof(Sample) == 1) {
+    return hn::BitCast(d32, hn::PromoteTo(d, samples));
+  } else {
+    return hn::BitCast(d32, samples);
+  }
+#else
+  return hn::Set(d32, Word{row[0]} | Word{row[1]} << 16);
+#endif
 }
 
 // Columns first, first + 1, … of a row as words, two columns each. Those inside the row are read a
@@ -46,19 +69,12 @@ void load_columns(const Sample* HWY_RESTRICT row, std::int64_t width, std::int64
   std::int64_t i = 0;
   for (; i < count && first + i < 0; i += 2) to[i / 2] = column(i) | column(i + 1) << 16;
 #if HWY_TARGET != HWY_SCALAR
-  const hn::ScalableTag<std::uint16_t> d;
-  const hn::Repartition<Word, decltype(d)> d32;
-  const hn::Rebind<Sample, decltype(d)> from;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const hn::ScalableTag<Word> d32;
+  const auto lanes = static_cast<std::int64_t>(2 * hn::Lanes(d32));
   const std::int64_t end = std::min(count, width - first) / 2 * 2;
   const std::int64_t last = i + lanes <= end ? end - lanes : i - 1;
   while (i <= last) {
-    const auto samples = hn::LoadU(from, row + first + i);
-    if constexpr (sizeof(Sample) == 1) {
-      hn::StoreU(hn::BitCast(d32, hn::PromoteTo(d, samples)), d32, to + i / 2);
-    } else {
-      hn::StoreU(hn::BitCast(d32, samples), d32, to + i / 2);
-    }
+    hn::StoreU(words_at(row + first + i), d32, to + i / 2);
     const std::int64_t next = i + lanes;
     i = next < end ? std::min(next, last) : next;
   }
@@ -75,6 +91,32 @@ void prefetch_columns(const Sample* row, std::int64_t width, std::int64_t first)
     hwy::Prefetch(row + x);
   }
 }
+
+// The pairs of taps of a filter. AVX-512 has registers for most of them; GCC 12 makes constants
+// anew for each product there, unless it does not know them.
+template <int scale> class VifTaps {
+  using D = hn::ScalableTag<Word>;
+  using V = hn::Vec<D>;
+  static constexpr const VifTapPairs& kPairs = kVifTapPairs[scale];
+
+ public:
+#if HWY_TARGET == HWY_AVX3
+  VifTaps() {
+    for (std::size_t j = 0; j < std::size(even_); ++j) {
+      even_[j] = loaded(hn::Set(D(), kPairs.even[j]));
+      odd_[j] = loaded(hn::Set(D(), kPairs.odd[j]));
+    }
+  }
+  HWY_INLINE V even(int j) const { return even_[j]; }
+  HWY_INLINE V odd(int j) const { return odd_[j]; }
+
+ private:
+  V even_[kVifPairs[scale]], odd_[kVifPairs[scale]];
+#else
+  HWY_INLINE V even(int j) const { return hn::Set(D(), kPairs.even[static_cast<std::size_t>(j)]); }
+  HWY_INLINE V odd(int j) const { return hn::Set(D(), kPairs.odd[static_cast<std::size_t>(j)]); }
+#endif
+};
 
 // Adds pairs times taps to even and odd outputs.
 template <bool is_fused, class D>
