@@ -186,7 +186,8 @@ template <class Sample, bool is_fused> class VifStripe {
     const auto row_of = [&](std::size_t k) {
       const Plane& plane = k < 2 ? plan_.reference : distorted;
       const std::int64_t at = row + static_cast<std::int64_t>(k % 2);
-      prefetch_columns(plane.row<Sample>(inside(at + 2, plane.height)), plane.width, column);
+      const std::int64_t ahead = inside(at + std::int64_t{kPassRows}, plane.height);
+      prefetch_columns(plane.row<Sample>(ahead), plane.width, column);
       return plane.row<Sample>(inside(at, plane.height));
     };
 #if HWY_TARGET == HWY_AVX3
