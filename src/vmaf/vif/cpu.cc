@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // VIF on the CPU. Tasks are stripes of rows at one scale. A stripe is walked in tiles of columns,
-// two output rows and one of the next scale at a time, and keeps no other plane:
+// two output rows (on AVX-512 four) and one of the next scale (two) at a time, and keeps no other
+// plane:
 //   rows 2p, 2p+1 ─> samples and their products, in pairs ─> ring of pairs    first-level cache
-//   ring, down    ─> two rows of means and squares, in halves of 16 bits       16 KB
+//   ring, down    ─> the rows' means and squares, in halves of 16 bits         16 KB
 //   row, across   ─> moments of 16-bit columns in even and odd lanes           registers
 //   moments       ─> statistics in doubles, logarithms                         sums
 // Filters multiply pairs of 16-bit halves and add them in 32 bits, modulo 2^32: halves are shifted
