@@ -190,7 +190,6 @@ template <class Sample, bool is_fused> class VifStripe {
       prefetch_columns(plane.row<Sample>(ahead), plane.width, column);
       return plane.row<Sample>(inside(at, plane.height));
     };
-#if HWY_TARGET == HWY_AVX3
     // From the image where the tile lies inside.
     const std::int64_t end = left + 2 * static_cast<std::int64_t>(words_);
     if (left >= 0 && end <= plan_.reference.width) {
@@ -199,7 +198,6 @@ template <class Sample, bool is_fused> class VifStripe {
       return make_pairs<walk>(place,
           [from](std::size_t k, std::size_t i) HWY_ATTR { return words_at(from[k] + 2 * i); });
     }
-#endif
     alignas(64) RowOfWords words[rows];
     for (std::size_t k = 0; k < rows; ++k) {
       load_columns(row_of(k), plan_.reference.width, left, words_, words[k].data());
