@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inverses and Jacobian determinants of vector fields on the CPU. An inverse is found voxel by
-// voxel. Determinants are computed row by row: from vectors of f32 that lie side by side, whose
-// differences are taken before they are parted into components, and from any others component by
-// component, in plain loops. Both compute the same operations in the same order.
+// Inverses and Jacobian determinants of vector fields on the CPU. Inverses of f32 whose components
+// lie side by side are found in vectors, a voxel in each lane, others voxel by voxel. Determinants
+// are computed row by row: from vectors of f32 that lie side by side, whose differences are taken
+// before they are parted into components, and from any others component by component, in plain
+// loops. Both compute the same operations in the same order.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/fields/cpu.cc"
 #include "hwy/foreach_target.h"  // before highway.h
@@ -10,11 +11,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
+#include "hwy/cache_control.h"
 #include "src/core/parallel.h"
 #include "src/fields/fields.h"
+#include "src/fields/inverse_row-inl.h"
 #include "src/fields/jacobian.h"
 #include "src/warp/cpu/elements.h"
 #include "src/warp/cpu/vectors-inl.h"
@@ -80,6 +85,13 @@ template <class T, int rank> struct SideBySide {
         hn::LoadInterleaved2(d, differences, x, y);
       }
     };
+    // Rows behind along the last axis are new to the cache, as are the results.
+    constexpr std::size_t kAhead = 512;
+    const T* const ahead = pairs[rank - 1].behind + rank * static_cast<std::size_t>(i) + kAhead;
+    for (std::size_t k = 0; k < rank * hn::Lanes(d); k += 64 / sizeof(T)) {
+      hwy::Prefetch(ahead + k);
+    }
+    hwy::Prefetch(result + kAhead / rank);
     const V one = hn::Set(d, T{1}), zero = hn::Zero(d);
     V c00 = zero, c10 = zero, c20 = zero, c01 = zero, c11 = zero, c21 = zero, c02 = zero,
       c12 = zero, c22 = zero;
@@ -252,12 +264,88 @@ std::int64_t determinants_of_row(
                                      : Row<float>(*pass).run(n, z, y);
 }
 
+// The larger of two squares, or NaN if one is.
+inline double larger(double most, double square) {
+  return !(square <= most) && !std::isnan(most) ? square : most;
+}
+
+#if HWY_TARGET != HWY_SCALAR
+// Inverts a row of a whole field in f32; returns the largest |r|², or NaN if there is one.
+template <int rank>
+double invert_vectors(const InversePass& pass, std::int64_t elements, std::int64_t n,
+    std::int64_t z, std::int64_t y) {
+  using Row = InverseOfRow<rank>;
+  constexpr std::size_t kMost = HWY_MAX_BYTES / sizeof(float);
+  const typename Row::D d;
+  const TensorView &u = pass.u, &out = pass.output;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const InverseOptions<float> options = inverse_options<float>(pass);
+  Row row(options, static_cast<const float*>(u.data()) + n * u.strides[0], elements,
+      y + (rank == 2 ? pass.first : 0), z + (rank == 3 ? pass.first : 0));
+  const bool is_stored_whole = is_interleaved(out);
+  double most = 0;
+  const std::int64_t width = u.shape[3];
+  for (std::int64_t x = 0; x < width; x += lanes) {
+    const std::int64_t first = std::min(x, width - lanes);  // the last vector ends with the row
+    const typename Row::Inverse found = row.invert(first);
+    const std::int64_t at = voxel_offset(out, n, z, y, first);
+    alignas(64) float w[rank][kMost], r[rank][kMost];
+    for (int i = 0; i < rank; ++i) {
+      hn::Store(found.w[i], d, w[i]);
+      hn::Store(found.r[i], d, r[i]);
+    }
+    if (is_stored_whole) {
+      float* const to = static_cast<float*>(out.data()) + at;
+      if constexpr (rank == 3) {
+        hn::StoreInterleaved3(found.w[0], found.w[1], found.w[2], d, to);
+      } else {
+        hn::StoreInterleaved2(found.w[0], found.w[1], d, to);
+      }
+    }
+    for (std::int64_t k = 0; k < lanes; ++k) {
+      double square = 0;
+      for (int i = 0; i < rank; ++i) {
+        square += static_cast<double>(r[i][k]) * static_cast<double>(r[i][k]);
+        if (is_stored_whole) continue;
+        warp_internal::store_element(
+            out, at + k * out.strides[3] + i * out.strides[4], static_cast<double>(w[i][k]));
+      }
+      most = larger(most, square);
+    }
+  }
+  return most;
+}
+#endif
+
+// Does so where vectors can, and returns whether they can.
+bool invert_row_in_vectors(
+    const InversePass* pass, std::int64_t n, std::int64_t z, std::int64_t y, double* most) {
+#if HWY_TARGET != HWY_SCALAR
+  const TensorView& u = pass->u;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<float>()));
+  bool can = u.dtype == DType::f32 && u.strides[4] == 1 && u.shape[3] >= lanes && !pass->is_part();
+  std::int64_t elements = pass->rank;
+  for (int axis = 1; axis < 4; ++axis) {
+    can = can && u.strides[axis] >= 0;
+    elements += (u.shape[axis] - 1) * u.strides[axis];
+  }
+  if (!can || elements > std::numeric_limits<std::int32_t>::max() / 2) return false;
+  *most = pass->rank == 3 ? invert_vectors<3>(*pass, elements, n, z, y)
+                          : invert_vectors<2>(*pass, elements, n, z, y);
+  return true;
+#else
+  (void)pass, (void)n, (void)z, (void)y, (void)most;
+  return false;
+#endif
+}
+
 }  // namespace similis::fields_internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace similis::fields_internal {
 HWY_EXPORT(determinants_of_row);
+HWY_EXPORT(invert_row_in_vectors);
 
 using warp_internal::store_element;
 using warp_internal::voxel_offset;
@@ -290,6 +378,8 @@ template <class T>
 double invert_row(const InversePass& pass, std::int64_t n, std::int64_t z, std::int64_t y) {
   const InverseOptions<T> options = inverse_options<T>(pass);
   if constexpr (std::is_same_v<T, float>) {  // f64 is rare: its whole fields are parts too
+    double most = 0;
+    if (HWY_DYNAMIC_DISPATCH(invert_row_in_vectors)(&pass, n, z, y, &most)) return most;
     if (!pass.is_part()) {
       const auto invert = pass.rank == 3 ? invert_row<T, 3, false> : invert_row<T, 2, false>;
       return invert(pass, options, n, z, y);
