@@ -28,21 +28,23 @@ Tensor field_of(const Extents& shape, DType dtype, double size, std::uint32_t se
       [=](std::int64_t i) { return size * (test::uniform(seed, i) - 0.5); });
 }
 
+// The last chunk of a row of 260 has fewer voxels than a vector, and so repeats some.
 TEST_F(Compose, IsAddedToTheFieldThatItReads) {
-  const Extents shape = {1, 9, 21, 70, 3};
-  const Tensor u = field_of(shape, DType::f32, 0.5, 1), v = field_of(shape, DType::f32, 0.5, 2);
-  std::vector<double> expected = to_doubles(v);
-  const std::vector<double> moved = to_doubles(compose(u, v));
-  for (std::size_t i = 0; i < moved.size(); ++i) expected[i] += moved[i];
-  for_each([&] {
-    const test::Array sum =
-        test::make(shape, DType::f32, Layout::dense, [&](std::int64_t i) { return element(v, i); });
-    test::Arguments a;
-    const TensorView at = a.out(sum);
-    compose_into(a.in(u), at, {.output = at, .accumulate = true});
-    a.bring_back();
-    EXPECT_LT(test::relative_l2(to_doubles(sum), expected), 1e-6);
-  });
+  for (const Extents& shape : {Extents{1, 9, 21, 70, 3}, Extents{1, 2, 5, 260, 3}}) {
+    const Tensor u = field_of(shape, DType::f32, 0.5, 1), v = field_of(shape, DType::f32, 0.5, 2);
+    std::vector<double> expected = to_doubles(v);
+    const std::vector<double> moved = to_doubles(compose(u, v));
+    for (std::size_t i = 0; i < moved.size(); ++i) expected[i] += moved[i];
+    for_each([&] {
+      const test::Array sum = test::make(
+          shape, DType::f32, Layout::dense, [&](std::int64_t i) { return element(v, i); });
+      test::Arguments a;
+      const TensorView at = a.out(sum);
+      compose_into(a.in(u), at, {.output = at, .accumulate = true});
+      a.bring_back();
+      EXPECT_LT(test::relative_l2(to_doubles(sum), expected), 1e-6);
+    });
+  }
 }
 
 TEST_F(Compose, SamplesOneFieldAtAnother) {

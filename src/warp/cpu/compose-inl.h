@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "src/warp/cpu/cells-inl.h"
 
@@ -28,24 +29,32 @@ inline bool has_vectors(const TensorView& view, int rank) {
 /// A chunk's vectors, and one element more than there are.
 struct ChunkVectors {
   void load_upstream(const Pass& pass, std::int64_t start, std::int64_t count) {
-    std::copy_n(
-        static_cast<const float*>(pass.upstream.data()) + start, count * pass.rank, upstream);
+    const float* const from = static_cast<const float*>(pass.upstream.data()) + start;
+    std::copy_n(from, count * pass.rank, upstream);
+    fetch_next_chunk(from, count * pass.rank);
   }
 
-  // Writes addend + factor·value as the pass wants them.
+  // Writes addend + factor·value of the vectors [first_vector, count_of_vectors) as the pass wants
+  // them. The chunk before has written those before the first, which an addend may be.
   void store(const Pass& pass, std::int64_t start_of_output, std::int64_t start_of_addend,
-      std::int64_t count_of_vectors) {
-    const std::int64_t count = count_of_vectors * pass.rank;
+      std::int64_t first_vector, std::int64_t count_of_vectors) {
+    const std::int64_t begin = first_vector * pass.rank, count = count_of_vectors * pass.rank;
     const auto factor = static_cast<float>(pass.factor);
     const auto of_addend = static_cast<float>(pass.field_factor);
     const float* HWY_RESTRICT from = value;
     float* const to = static_cast<float*>(pass.output.data()) + start_of_output;
+    fetch_next_chunk(to, count);
     if (!pass.addend.empty()) {  // which may be the output
       const float* const added = static_cast<const float*>(pass.addend.data()) + start_of_addend;
-      for (std::int64_t i = 0; i < count; ++i) to[i] = of_addend * added[i] + factor * from[i];
+      for (std::int64_t i = begin; i < count; ++i) to[i] = of_addend * added[i] + factor * from[i];
     } else {
-      for (std::int64_t i = 0; i < count; ++i) to[i] = factor * from[i];
+      for (std::int64_t i = begin; i < count; ++i) to[i] = factor * from[i];
     }
+  }
+
+  // Fetches what follows the numbers of this chunk.
+  static void fetch_next_chunk(const float* numbers, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; i += 16) hwy::Prefetch(numbers + count + i);
   }
 
   alignas(64) float value[3 * kChunk + 2];

@@ -149,7 +149,7 @@ template <int rank> class FastRow {
     const bool is_sampled = !pass_.output.empty() || with_gradient_;
     if (has_vectors_) {
       leave_slots(rank, chunk_.count, pass_.padding != Outside::zeros && with_gradient_, &cells_);
-      if (is_sampled) run_vectors();
+      if (is_sampled) run_vectors(repeated);
     } else if (is_sampled) {
       visit_elements([&]<class E>(std::type_identity<E>) { run_channels<E>(is_linear); });
     }
@@ -229,7 +229,7 @@ template <int rank> class FastRow {
   }
 
   // All channels at once, where they are the components of vectors.
-  void run_vectors() {
+  void run_vectors(std::int64_t repeated) {
     if (with_gradient_) vectors_->load_upstream(pass_, start_in(pass_.upstream, 0), chunk_.count);
     const auto sample = with_gradient_ ? sample_vectors<rank, true> : sample_vectors<rank, false>;
     const float* const image =
@@ -237,7 +237,7 @@ template <int rank> class FastRow {
     sample(pass_, cells_, image, chunk_.count, vectors_, ready_.gradient);
     if (pass_.output.empty()) return;
     const std::int64_t addend = pass_.addend.empty() ? 0 : start_in(pass_.addend, 0);
-    vectors_->store(pass_, start_in(pass_.output, 0), addend, chunk_.count);
+    vectors_->store(pass_, start_in(pass_.output, 0), addend, repeated, chunk_.count);
   }
 
   template <class E, bool with_gradient>

@@ -187,7 +187,7 @@ template <class T> class Task {
       sample(pass_, cells_, plane<float>(0), chunk_.count, &vectors_, gradient_);
       if (pass_.output.empty()) return;
       const std::int64_t addend = pass_.addend.empty() ? 0 : start_in(pass_.addend, 0);
-      vectors_.store(pass_, start_in(pass_.output, 0), addend, chunk_.count);
+      vectors_.store(pass_, start_in(pass_.output, 0), addend, 0, chunk_.count);
     }
   }
 
