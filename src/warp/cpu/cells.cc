@@ -147,8 +147,8 @@ void place_nearest(const Pass& pass, const Chunk& chunk, NearestVoxels* out) {
 }
 
 #if HWY_NATIVE_FMA
-template void place_in_slots<2>(const Plan&, const Chunk&, const Wanted&, Touched*, ReadyCells*);
-template void place_in_slots<3>(const Plan&, const Chunk&, const Wanted&, Touched*, ReadyCells*);
+template void place_in_slots<2>(const Plan&, const Chunk&, bool, Touched*, ReadyCells*);
+template void place_in_slots<3>(const Plan&, const Chunk&, bool, Touched*, ReadyCells*);
 
 template <int rank>
 void place_nearest_in_slots(

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "hwy/cache_control.h"
@@ -78,14 +79,19 @@ HWY_INLINE void copy_elements(const E* plane, const std::int32_t* offset, E* to)
 #if HWY_TARGET == HWY_AVX2
   // One store for eight numbers: eight stores took most of the time.
   if constexpr (sizeof(E) == 4) {
-    const hn::FixedTag<float, 4> d4;
-    const auto four = [&](int k) HWY_ATTR {
-      auto v = hn::Set(d4, plane[offset[k]]);
-      v = hn::InsertLane(v, 1, plane[offset[k + 1]]);
-      v = hn::InsertLane(v, 2, plane[offset[k + 2]]);
-      return hn::InsertLane(v, 3, plane[offset[k + 3]]);
+    const hn::FixedTag<std::int32_t, 4> d4;  // integers are inserted by the instruction that loads
+    const auto bits = [&](int k) HWY_ATTR {
+      std::int32_t result;
+      std::memcpy(&result, plane + offset[k], sizeof(result));
+      return result;
     };
-    hn::StoreU(hn::Combine(D(), four(4), four(0)), D(), to);
+    const auto four = [&](int k) HWY_ATTR {
+      auto v = hn::InsertLane(hn::Set(d4, bits(k)), 1, bits(k + 1));
+      v = hn::InsertLane(v, 2, bits(k + 2));
+      return hn::InsertLane(v, 3, bits(k + 3));
+    };
+    const hn::RebindToSigned<D> di;
+    hn::StoreU(hn::BitCast(D(), hn::Combine(di, four(4), four(0))), D(), to);
     return;
   }
 #endif
@@ -141,8 +147,7 @@ template <int rank> class FastRow {
     if (pass_.output.empty() && touched == nullptr && !adds_up_ && !with_gradient_) return;
     const bool is_linear = pass_.mode == Interpolation::linear;
     if (is_linear) {
-      const Wanted wanted{has_vectors_ || adds_up_, with_gradient_};
-      place_in_slots<rank>(plan_, chunk_, wanted, touched, &ready_);
+      place_in_slots<rank>(plan_, chunk_, with_gradient_, touched, &ready_);
     } else {
       place_nearest_in_slots<rank>(plan_, chunk_, touched, &ready_);
     }
@@ -280,15 +285,17 @@ template <int rank> class FastRow {
   template <class E> void sample_nearest(const E* plane, const E* given, E* value, bool is_first) {
     const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), end = chunk_.count;
     // Voxels that no row before has touched, as linear sampling fetches them.
-    const std::int64_t ahead = pass_.image.strides[3] + 3 * lanes;
+    const E* const ahead = plane + 3 * pass_.image.strides[3] + 3 * lanes;
     alignas(64) E values[kChunk];
     E* const to = value != nullptr ? value : values;
+    const std::int32_t* const offsets = ready_.offset;
+    const bool* const is_inside = ready_.is_inside;
     for (std::int64_t slot = 0; slot < end; slot += lanes) {
       const std::int64_t i = std::min(slot, end - lanes);
-      const std::int32_t* const offset = ready_.offset + slot;
-      hwy::Prefetch(plane + ahead + offset[0]);
-      if (value != nullptr) hwy::Prefetch(value + i + kChunk);
-      if (HWY_LIKELY(ready_.is_inside[slot])) {
+      const std::int32_t* const offset = offsets + slot;
+      hwy::Prefetch(ahead + offset[0]);
+      hwy::Prefetch(to + i + kChunk);
+      if (HWY_LIKELY(is_inside[slot])) {
         copy_elements(plane, offset, to + i);
       } else {
         for (std::int64_t k = 0; k < lanes; ++k) {

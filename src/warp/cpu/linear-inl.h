@@ -83,6 +83,14 @@ template <class D, class V32> HWY_INLINE auto as_offsets(D di, V32 v) {
   }
 }
 
+#if HWY_TARGET < HWY_AVX2
+// Gathers of AMD's processors take longer than the loads that they stand for: see docs/notes.
+inline bool has_slow_gathers() {
+  static const bool is_amd = __builtin_cpu_is("amd") != 0;
+  return is_amd;
+}
+#endif
+
 // f16 or bf16, as the pass says at run time: the general path has one code for both.
 struct Half {
   std::uint16_t bits;
@@ -105,6 +113,8 @@ template <class T, int rank, bool with_slopes, class E = T, bool is_dense = fals
   Sampler(const Pass& pass, const E* plane)
       : axes_(pass.axes), plane_(plane), is_bf16_(pass.image.dtype == DType::bf16) {
     for (int a = 0; a < rank; ++a) step_[a] = pass.image.strides[4 - a];
+    constexpr std::int64_t kAhead = 3 * HWY_MAX_BYTES / sizeof(T), kRowsAhead = 2;
+    ahead_ = edge(1, 1) + kAhead * step_[0] + kRowsAhead * step_[1];
   }
 
   using V = hn::Vec<hn::ScalableTag<T>>;
@@ -141,8 +151,7 @@ template <class T, int rank, bool with_slopes, class E = T, bool is_dense = fals
       const V (&fraction)[3], const std::int32_t* offsets) const {
     // Voxels that no row before has touched, and that the next ones of this row or, where the field
     // is rough, their neighbours may lie in: a fifteenth of the time of a gradient.
-    constexpr std::int64_t kAhead = 3 * HWY_MAX_BYTES / sizeof(T), kRowsAhead = 2;
-    hwy::Prefetch(edge(1, 1) + offsets[0] + kAhead * step_[0] + kRowsAhead * step_[1]);
+    hwy::Prefetch(ahead_ + offsets[0]);
 #if HWY_TARGET <= HWY_AVX2  // two neighbours in one: a fifth of the time, where gathers are native
     if constexpr (sizeof(T) == 4) {
       if (is_dense || step_[0] == 1) {
@@ -244,10 +253,38 @@ template <class T, int rank, bool with_slopes, class E = T, bool is_dense = fals
   }
 
 #if HWY_TARGET <= HWY_AVX2
-  // Pairs of neighbours in f32 are the halves of 64-bit integers, in two vectors; those in f16 and
-  // bf16 are the halves of 32-bit integers, in one. AVX2 loads them one by one, as its gathers are
-  // slow on some processors.
+  // Pairs of neighbours in f32 are 64 bits, in two vectors; those in f16 and bf16 are the halves of
+  // 32-bit integers, in one. Where gathers are slow, pairs are loaded one by one.
   static constexpr hn::Repartition<std::int64_t, hn::ScalableTag<T>> d64{};
+
+  // Four pairs of f32 in two vectors of 128 bits become four first voxels and four second ones, in
+  // order, by one instruction each, in every 128 bits of longer vectors: Highway has no such
+  // shuffle, and what it has takes twice as many. A second pair is loaded by the instruction that
+  // joins it to the first.
+  static HWY_INLINE __m128 two_pairs(const float* at, const std::int32_t* offsets) {
+    const __m128i first = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at + offsets[0]));
+    return _mm_loadh_pi(_mm_castsi128_ps(first), reinterpret_cast<const __m64*>(at + offsets[1]));
+  }
+  static HWY_INLINE __m256 four_pairs(const float* at, const std::int32_t* offsets) {
+    return _mm256_insertf128_ps(
+        _mm256_castps128_ps256(two_pairs(at, offsets)), two_pairs(at, offsets + 4), 1);
+  }
+  static HWY_INLINE void load_pairs(const float* at, const std::int32_t* offsets, V* v0, V* v1) {
+#if HWY_TARGET == HWY_AVX2
+    const __m256 first = four_pairs(at, offsets), second = four_pairs(at, offsets + 2);
+    *v0 = V{_mm256_shuffle_ps(first, second, 0x88)};
+    *v1 = V{_mm256_shuffle_ps(first, second, 0xdd)};
+#else
+    const auto eight_pairs = [&](const std::int32_t* from) HWY_ATTR {
+      return _mm512_castpd_ps(
+          _mm512_insertf64x4(_mm512_castps_pd(_mm512_castps256_ps512(four_pairs(at, from))),
+              _mm256_castps_pd(four_pairs(at, from + 8)), 1));
+    };
+    const __m512 first = eight_pairs(offsets), second = eight_pairs(offsets + 2);
+    *v0 = V{_mm512_shuffle_ps(first, second, 0x88)};
+    *v1 = V{_mm512_shuffle_ps(first, second, 0xdd)};
+#endif
+  }
 #if HWY_TARGET == HWY_AVX2
   // Loads 128 bits of pairs: those of voxels first, first + step, …
   template <int first, int step, class Int>
@@ -273,11 +310,7 @@ template <class T, int rank, bool with_slopes, class E = T, bool is_dense = fals
       *v1 = hn::OddEven(odd, hn::DupOdd(even));
     };
     if constexpr (sizeof(E) == 4) {
-      using I = std::int64_t;
-      merge(hn::BitCast(d,
-                hn::Combine(d64, load_half<4, 2, I>(at, offsets), load_half<0, 2, I>(at, offsets))),
-          hn::BitCast(d,
-              hn::Combine(d64, load_half<5, 2, I>(at, offsets), load_half<1, 2, I>(at, offsets))));
+      load_pairs(at, offsets, v0, v1);
     } else {
       using I = std::int32_t;
       if constexpr (!std::is_same_v<E, F16>) {
@@ -299,6 +332,7 @@ template <class T, int rank, bool with_slopes, class E = T, bool is_dense = fals
       const auto* pairs = reinterpret_cast<const std::int32_t*>(at);
       split(hn::GatherOffset(D32(), pairs, hn::ShiftLeft<1>(offset)), v0, v1);
     } else {
+      if (has_slow_gathers()) return load_pairs(at, offsets, v0, v1);
       const auto* pairs = reinterpret_cast<const std::int64_t*>(at);
       const hn::Half<D32> half;
       const auto gather = [&](auto of) HWY_ATTR {
@@ -330,6 +364,7 @@ template <class T, int rank, bool with_slopes, class E = T, bool is_dense = fals
 
   const Axis (&axes_)[3];
   const E* const plane_;
+  const E* ahead_;  // beyond the last voxel at times: nothing is read there
   const bool is_bf16_;
   std::int64_t step_[rank];
 };

@@ -43,9 +43,11 @@ struct Touched {
 
 /// The part m[axis][0]·g of the indices of a column's voxels, as a whole number and the rest, both
 /// in f32: together they are as exact as f32 is within a voxel. NaN where the whole number is too
-/// large for that. One vector more than there are columns can be read.
+/// large for that. Along x the row's part is added, with kWholeBias, if all rows have the same one.
+/// One vector more than there are columns can be read.
 struct Columns {
-  Columns(const Axis& x, const Transform& t, int rank) {
+  Columns(const Axis& x, const Transform& t, int rank)
+      : include_row(t.m[0][1] == 0 && t.m[0][2] == 0) {
     for (int axis = 0; axis < rank; ++axis) {
       whole[axis].resize(static_cast<std::size_t>(x.out_extent) + kSpare, 0);
       rest[axis].resize(whole[axis].size());
@@ -56,8 +58,13 @@ struct Columns {
         rest[axis][i] = split.rest;
       }
     }
+    if (!include_row) return;
+    const WholeAndRest row = split_index(t.row(0, 0, 0));
+    for (float& each : whole[0]) each += row.whole + kWholeBias;
+    for (float& each : rest[0]) each += row.rest;
   }
 
+  bool include_row;
   static constexpr std::size_t kSpare = 64;
   std::vector<float> whole[3], rest[3];
 };

@@ -48,17 +48,12 @@ inline bool has_ready_cells(const Plan& plan) {
   return result;
 }
 
-/// Which arrays are wanted besides fractions and offsets: the voxels of cells that have all their
-/// corners, and slopes.
-struct Wanted {
-  bool voxels, slopes;
-};
-
-/// Finds the cells of a chunk of at least one vector, and widens `touched` by the least and the
-/// largest along the slabs' axis, if it is given.
+/// Finds the cells of a chunk of at least one vector, with slopes if a padding makes them and they
+/// are wanted, and widens `touched` by the least and the largest along the slabs' axis, if it is
+/// given.
 template <int rank>
-void place_in_slots(const Plan& plan, const Chunk& chunk, const Wanted& wanted, Touched* touched,
-    ReadyCells* ready);
+void place_in_slots(
+    const Plan& plan, const Chunk& chunk, bool wants_slopes, Touched* touched, ReadyCells* ready);
 
 /// The same for the offsets of the nearest voxels.
 template <int rank>

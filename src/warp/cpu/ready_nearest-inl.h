@@ -54,7 +54,9 @@ template <int rank> class NearestInSlots {
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     const bool is_dense = pass_.image.strides[4] == 1;
     // Copies that no call can change, so that the loop need not load them again.
-    const AxesOfCells<rank, false> axes = axes_;
+    using Row = RowOfCells<false, false>;
+    typename Row::Indices indices[rank];
+    for (int a = 0; a < rank; ++a) indices[a] = axes_.of[a].indices;
     const VI last[3] = {last_[0], last_[1], last_[rank - 1]};
     const VI stride[3] = {stride_[0], stride_[1], stride_[rank - 1]};
     const float* const field = field_;
@@ -62,10 +64,10 @@ template <int rank> class NearestInSlots {
     for (std::int64_t slot = 0; slot < count; slot += lanes) {
       const std::int64_t i = std::min(slot, count - lanes);
       V w[3] = {hn::Zero(d), hn::Zero(d), hn::Zero(d)};
-      if (field != nullptr) load_field<rank>(field + rank * i, w);
+      if (HWY_LIKELY(field != nullptr)) load_field<rank>(field + rank * i, w);
       VI voxel[3], doubt = hn::Zero(di), outside = hn::Zero(di);
       for (int a = 0; a < rank; ++a) {
-        voxel[a] = axes.of[a].template nearest<is_plain>(i, a, w, &doubt);
+        voxel[a] = Row::nearest<is_plain>(indices[a], i, a, rank, w, &doubt);
         outside = hn::Or(outside, hn::Or(voxel[a], hn::Sub(last[a], voxel[a])));
       }
       if (HWY_LIKELY(hn::AllFalse(di, hn::Lt(hn::Or(outside, doubt), hn::Zero(di))))) {

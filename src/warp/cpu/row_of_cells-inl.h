@@ -33,9 +33,61 @@ struct CellsInF32 {
   hn::Vec<hn::RebindToSigned<D>> voxel;
 };
 
-// A row's cells along one axis from indices in two parts. Whole numbers have kWholeBias added to
+// Indices of a row's voxels along one axis in two parts. Whole numbers have kWholeBias added to
 // them: between 2^23 and 2^24 every f32 is one, and its bits are those of kWholeBias plus it as an
-// integer. Indices outside that range, and NaN, are placed again in f64.
+// integer. A loop takes a copy of its own, which no store can change.
+template <bool mixes> struct IndicesOfRow {
+  using D = CellsInF32::D;
+  using V = hn::Vec<D>;
+  using VI = hn::Vec<hn::RebindToSigned<D>>;
+  static constexpr D d{};
+  static constexpr hn::RebindToSigned<D> di{};
+
+  // The sum of whole numbers, kWholeBias among them, and the rest, which stays within two voxels.
+  // `changed` has the bits in which sums of whole numbers differ from kWholeBias.
+  struct Parts {
+    V whole, rest;
+    VI changed;
+  };
+  // Of the voxels from i on, whose field is w.
+  template <bool is_plain>
+  HWY_INLINE Parts split(std::int64_t i, int axis, int rank, const V (&w)[3]) const {
+    V whole = whole_of_row, rest = rest_of_row;
+    if constexpr (is_plain) {
+      if (axis == 0) {
+        whole = hn::LoadU(d, column + i);
+        rest = hn::LoadU(d, rest_of_column + i);
+      }
+    } else {
+      whole = hn::Add(hn::LoadU(d, column + i), whole);
+      rest = hn::Add(hn::LoadU(d, rest_of_column + i), rest);
+    }
+    VI changed = hn::Zero(di);
+    const auto add = [&](int j) HWY_ATTR {
+      const int k = mixes ? j : 0;
+      const V of_product = hn::Round(hn::Mul(factor[k], w[j]));
+      if (!is_plain) rest = hn::MulAdd(rest_of_factor[k], w[j], rest);
+      rest = hn::Add(rest, hn::MulSub(factor[k], w[j], of_product));
+      whole = hn::Add(whole, of_product);
+      if (mixes) changed = hn::Or(changed, hn::Xor(hn::BitCast(di, whole), bias()));
+    };
+    if constexpr (mixes) {
+      for (int j = 0; j < rank; ++j) add(j);
+    } else {
+      add(axis);
+    }
+    return {whole, rest, changed};
+  }
+
+  static HWY_INLINE VI bias() { return hn::BitCast(di, hn::Set(d, kWholeBias)); }
+
+  const float *column, *rest_of_column;
+  V whole_of_row, rest_of_row;
+  V factor[mixes ? 3 : 1], rest_of_factor[mixes ? 3 : 1];  // of the components that it takes
+};
+
+// A row's cells along one axis. Indices that are too large for two parts, and NaN, are placed again
+// in f64.
 // is_padded: the padding is border or reflection; which, the rare vectors that it changes ask.
 template <bool is_padded, bool mixes> class RowOfCells {
  public:
@@ -46,62 +98,83 @@ template <bool is_padded, bool mixes> class RowOfCells {
         axis_(axis),
         last_(pass_.axes[axis].whole - 1) {
     const Columns& columns = plan.columns_of(chunk.image);
-    column_ = columns.whole[axis].data() + chunk.x;
-    rest_of_column_ = columns.rest[axis].data() + chunk.x;
-    row_ = split_index(transform_.row(axis, chunk.position(pass_, 1), chunk.position(pass_, 2)));
-    row_.whole += kWholeBias;
+    indices.column = columns.whole[axis].data() + chunk.x;
+    indices.rest_of_column = columns.rest[axis].data() + chunk.x;
+    const bool column_has_row = axis == 0 && columns.include_row;
+    WholeAndRest row{0, 0};
+    if (!column_has_row) {
+      row = split_index(transform_.row(axis, chunk.position(pass_, 1), chunk.position(pass_, 2)));
+      row.whole += kWholeBias;
+    }
+    indices.whole_of_row = set(row.whole);
+    indices.rest_of_row = set(row.rest);
+    is_plain_ = axis == 0 ? column_has_row : transform_.m[axis][0] == 0;
     for (int j = mixes ? 0 : axis; j < (mixes ? 3 : axis + 1); ++j) {
       const double factor = transform_.s[axis][j];
-      factor_[j] = static_cast<float>(factor);
-      rest_of_factor_[j] = static_cast<float>(factor - static_cast<double>(factor_[j]));
+      const auto rounded = static_cast<float>(factor);
+      const auto rest = static_cast<float>(factor - static_cast<double>(rounded));
+      indices.factor[mixes ? j : 0] = set(rounded);
+      indices.rest_of_factor[mixes ? j : 0] = set(rest);
+      is_plain_ = is_plain_ && (j != axis || rest == 0);
     }
   }
 
-  using V = hn::Vec<CellsInF32::D>;
-  using VI = hn::Vec<hn::RebindToSigned<CellsInF32::D>>;
+  using Indices = IndicesOfRow<mixes>;
+  using V = typename Indices::V;
+  using VI = typename Indices::VI;
 
-  // True if columns change no index but x, and f32 holds the field's factor, as without matrices:
-  // split() then leaves out what adds 0.
-  bool is_plain() const {
-    return (axis_ == 0 || transform_.m[axis_][0] == 0) && rest_of_factor_[axis_] == 0;
-  }
+  Indices indices;
 
-  // The cells of the chunk's voxels from i on, whose field is w; far ones are not right yet. `axis`
-  // is the constructor's, passed again so that the compiler knows the element of w.
+  // True if columns change no index but x, rows do not change that one, and f32 holds the field's
+  // factor, as without matrices: split() then leaves out what adds 0.
+  bool is_plain() const { return is_plain_; }
+
+  // The cells of the chunk's voxels from i on, whose field is w, before settle(). `own` is
+  // `indices`, or a copy of it. `axis` is the constructor's, passed again so that the compiler
+  // knows the element of w. `changed` is Indices::Parts's.
   template <bool is_plain>
-  HWY_INLINE CellsInF32 place(std::int64_t i, int axis, const V (&w)[3]) const {
-    const VI bias = hn::BitCast(di, set(kWholeBias));
-    const Parts parts = split<is_plain>(i, axis, w);
+  static HWY_INLINE CellsInF32 place(
+      const Indices& own, std::int64_t i, int axis, int rank, const V (&w)[3], VI* changed) {
+    const auto parts = own.template split<is_plain>(i, axis, rank, w);
     const V floor = hn::Floor(parts.rest);
-    const V whole = hn::Add(parts.whole, floor);
-    CellsInF32 result{.fraction = hn::Sub(parts.rest, floor),
+    *changed = parts.changed;
+    return {.fraction = hn::Sub(parts.rest, floor),
         .slope = set(1),
-        .voxel = hn::Sub(hn::BitCast(di, whole), bias)};
-    const auto is_lost =
-        hn::Or(is_far(result.voxel), hn::Ne(hn::ShiftRight<23>(parts.changed), hn::Zero(di)));
-    if constexpr (is_padded) {
-      if (!hn::AllFalse(di, is_folded(result))) {
-        CellsInF32 folded = result;  // a copy: the result can stay in registers
-        fold(&folded);
-        result = folded;
-      }
-    }
+        .voxel = hn::Sub(hn::BitCast(di, hn::Add(parts.whole, floor)), Indices::bias())};
+  }
+
+  // Folds the padding into cells, and places those again for which f32 does not do. Cells whose
+  // voxels are all in the image, and that do not begin at voxel 0 exactly, stay as they are.
+  HWY_INLINE void settle(std::int64_t i, const V (&w)[3], VI changed, CellsInF32* cells) const {
     if constexpr (mixes || is_padded) {
-      result.voxel = hn::IfThenElse(is_lost, hn::Set(di, kLost), result.voxel);
+      const auto is_lost =
+          hn::Or(is_far(cells->voxel), hn::Ne(hn::ShiftRight<23>(changed), hn::Zero(di)));
+      if constexpr (is_padded) {
+        if (!hn::AllFalse(di, is_folded(*cells))) {
+          CellsInF32 folded = *cells;  // a copy: the cells can stay in registers
+          fold(&folded);
+          *cells = folded;
+        }
+      }
+      cells->voxel = hn::IfThenElse(is_lost, hn::Set(di, kLost), cells->voxel);
     }
-    return result;
+    if (HWY_UNLIKELY(!hn::AllFalse(di, is_far(cells->voxel)))) {
+      CellsInF32 placed = *cells;
+      place_far(i, w, &placed);
+      *cells = placed;
+    }
   }
 
   // The nearest voxels without padding; far ones are not right. Sets signs in `doubt` where an
   // index is too near to the middle of two voxels for f32 to tell its side.
   template <bool is_plain>
-  HWY_INLINE VI nearest(std::int64_t i, int axis, const V (&w)[3], VI* doubt) const {
-    const Parts parts = split<is_plain>(i, axis, w);
+  static HWY_INLINE VI nearest(
+      const Indices& own, std::int64_t i, int axis, int rank, const V (&w)[3], VI* doubt) {
+    const auto parts = own.template split<is_plain>(i, axis, rank, w);
     const V nearest = hn::Round(parts.rest);
     const V distance = hn::Abs(hn::Sub(parts.rest, nearest));
     *doubt = hn::Or(*doubt, hn::BitCast(di, hn::Sub(set(0.5f - kInexact), distance)));
-    return hn::Sub(
-        hn::BitCast(di, hn::Add(parts.whole, nearest)), hn::BitCast(di, set(kWholeBias)));
+    return hn::Sub(hn::BitCast(di, hn::Add(parts.whole, nearest)), Indices::bias());
   }
 
   // Folds the padding into nearest voxels. Sets signs in `doubt` for far ones, and for those that
@@ -134,48 +207,12 @@ template <bool is_padded, bool mixes> class RowOfCells {
         index, static_cast<double>(last_), pass_.padding, pass_.align_corners);
   }
 
-  // Places those again for which f32 does not do.
-  HWY_INLINE void correct(std::int64_t i, const V (&w)[3], CellsInF32* cells) const {
-    if (HWY_UNLIKELY(!hn::AllFalse(di, is_far(cells->voxel)))) place_far(i, w, cells);
-  }
-
  private:
   static constexpr CellsInF32::D d{};
   static constexpr hn::RebindToSigned<CellsInF32::D> di{};
   using M = hn::Mask<CellsInF32::D>;
 
   static constexpr std::int32_t kLost = 1 << 30;
-
-  // An index: the sum of whole numbers, kWholeBias among them, and the rest, which stays within two
-  // voxels. `changed` has the bits in which sums of whole numbers differ from kWholeBias.
-  struct Parts {
-    V whole, rest;
-    VI changed;
-  };
-  template <bool is_plain> HWY_INLINE Parts split(std::int64_t i, int axis, const V (&w)[3]) const {
-    V whole = set(row_.whole), rest = set(row_.rest);
-    if (!is_plain || axis == 0) {
-      whole = hn::Add(hn::LoadU(d, column_ + i), whole);
-      rest = hn::Add(hn::LoadU(d, rest_of_column_ + i), rest);
-    }
-    VI changed = hn::Zero(di);
-    const auto add = [&](int j) HWY_ATTR {
-      const V factor = set(factor_[j]), of_product = hn::Round(hn::Mul(factor, w[j]));
-      if (!is_plain) rest = hn::MulAdd(set(rest_of_factor_[j]), w[j], rest);
-      rest = hn::Add(rest, hn::MulSub(factor, w[j], of_product));
-      whole = hn::Add(whole, of_product);
-      if (mixes) {
-        const VI bias = hn::BitCast(di, set(kWholeBias));
-        changed = hn::Or(changed, hn::Xor(hn::BitCast(di, whole), bias));
-      }
-    };
-    if constexpr (mixes) {
-      for (int j = 0; j < pass_.rank; ++j) add(j);
-    } else {
-      add(axis);
-    }
-    return {whole, rest, changed};
-  }
 
   static HWY_INLINE V set(float value) { return hn::Set(d, value); }
   // True for whole numbers that are not kWholeBias plus 22 bits with a sign.
@@ -268,9 +305,7 @@ template <bool is_padded, bool mixes> class RowOfCells {
   const Chunk& chunk_;
   int axis_;
   std::int64_t last_;
-  const float *column_, *rest_of_column_;
-  WholeAndRest row_;
-  float factor_[3] = {}, rest_of_factor_[3] = {};  // of these components that an index takes
+  bool is_plain_;
 };
 
 template <bool is_padded, bool mixes>
@@ -283,8 +318,11 @@ void place_cells_in_f32(
     for (std::int64_t i = 0; i < chunk.count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
       const hn::Vec<CellsInF32::D> w[3] = {
           hn::Load(d, field[0] + i), hn::Load(d, field[1] + i), hn::Load(d, field[2] + i)};
-      CellsInF32 placed = row.template place<false>(i, axis, w);
-      row.correct(i, w, &placed);
+      hn::Vec<decltype(di)> changed;
+      using Row = RowOfCells<is_padded, mixes>;
+      CellsInF32 placed =
+          Row::template place<false>(row.indices, i, axis, plan.pass.rank, w, &changed);
+      row.settle(i, w, changed, &placed);
       hn::Store(placed.fraction, d, cells->fraction[axis] + i);
       if constexpr (is_padded) hn::Store(placed.slope, d, cells->slope[axis] + i);
       hn::Store(placed.voxel, di, cells->voxel[axis] + i);

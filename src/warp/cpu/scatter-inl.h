@@ -353,7 +353,7 @@ template <class T> struct Slab : SlabOfImage<T> {
     if constexpr (sizeof(T) == 4) {
       if (found->is_fast) {
         const auto place = plan.pass.rank == 3 ? place_in_slots<3> : place_in_slots<2>;
-        place(plan, *chunk, {true, false}, nullptr, &found->ready);
+        place(plan, *chunk, false, nullptr, &found->ready);
         leave_slots(plan.pass.rank, chunk->count, false, &found->ready.cells);
         return found->ready.cells;
       }
