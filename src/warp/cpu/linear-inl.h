@@ -83,13 +83,15 @@ template <class D, class V32> HWY_INLINE auto as_offsets(D di, V32 v) {
   }
 }
 
-#if HWY_TARGET < HWY_AVX2
 // Gathers of AMD's processors take longer than the loads that they stand for: see docs/notes.
 inline bool has_slow_gathers() {
+#if HWY_TARGET < HWY_AVX2
   static const bool is_amd = __builtin_cpu_is("amd") != 0;
   return is_amd;
-}
+#else
+  return HWY_TARGET == HWY_AVX2;
 #endif
+}
 
 // f16 or bf16, as the pass says at run time: the general path has one code for both.
 struct Half {
@@ -332,7 +334,7 @@ template <class T, int rank, bool with_slopes, class E = T, bool is_dense = fals
       const auto* pairs = reinterpret_cast<const std::int32_t*>(at);
       split(hn::GatherOffset(D32(), pairs, hn::ShiftLeft<1>(offset)), v0, v1);
     } else {
-      if (has_slow_gathers()) return load_pairs(at, offsets, v0, v1);
+      if (is_dense && loads_pairs_) return load_pairs(at, offsets, v0, v1);
       const auto* pairs = reinterpret_cast<const std::int64_t*>(at);
       const hn::Half<D32> half;
       const auto gather = [&](auto of) HWY_ATTR {
@@ -365,7 +367,7 @@ template <class T, int rank, bool with_slopes, class E = T, bool is_dense = fals
   const Axis (&axes_)[3];
   const E* const plane_;
   const E* ahead_;  // beyond the last voxel at times: nothing is read there
-  const bool is_bf16_;
+  const bool is_bf16_, loads_pairs_ = has_slow_gathers();
   std::int64_t step_[rank];
 };
 

@@ -56,7 +56,7 @@ template <int rank> class NearestInSlots {
     // Copies that no call can change, so that the loop need not load them again.
     using Row = RowOfCells<false, false>;
     typename Row::Indices indices[rank];
-    for (int a = 0; a < rank; ++a) indices[a] = axes_.of[a].indices;
+    for (int a = 0; a < rank; ++a) axes_.of[a].get_indices(&indices[a]);
     const VI last[3] = {last_[0], last_[1], last_[rank - 1]};
     const VI stride[3] = {stride_[0], stride_[1], stride_[rank - 1]};
     const float* const field = field_;

@@ -95,11 +95,12 @@ template <int rank, bool is_padded> class CellsInSlots {
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     // Copies that no store and no call can change, so that the loop need not load them again.
     typename Row::Indices indices[rank];
-    for (int a = 0; a < rank; ++a) indices[a] = axes_.of[a].indices;
+    for (int a = 0; a < rank; ++a) axes_.of[a].get_indices(&indices[a]);
     const Sampler<float, rank, false> sampler = sampler_;
     const auto last = sampler.last_cells();
     const float* const field = field_;
-    const bool is_along_y = is_along_y_, is_dense = is_dense_, keeps_slopes = keeps_slopes_;
+    const bool is_along_y = is_along_y_, is_dense = is_dense_;
+    const bool keeps_slopes = is_padded && keeps_slopes_;
     ReadyCells& ready = ready_;
     Cells<float>& cells = ready.cells;
     auto least = hn::Set(di, 1 << 30), most = hn::Set(di, -(1 << 30));
@@ -121,8 +122,8 @@ template <int rank, bool is_padded> class CellsInSlots {
       // Nothing is far or folded where all corners are there, but a slope at voxel 0 itself.
       bool is_inside = sampler.has_all_corners(voxel, last);
       if (is_padded && keeps_slopes) is_inside &= !begins_at_border<rank>(fraction, voxel);
-      ready.is_inside[slot] = true;
-      if (HWY_UNLIKELY(!is_inside)) settle(i, slot);
+      ready.is_inside[slot] = is_inside;
+      if (HWY_UNLIKELY(!is_inside) && (is_padded || is_any_far(voxel))) settle(i, slot);
       if (touched != nullptr) {
         const auto along = hn::Load(di, cells.voxel[is_along_y ? 1 : rank - 1] + slot);
         least = hn::Min(least, along);
@@ -132,6 +133,12 @@ template <int rank, bool is_padded> class CellsInSlots {
     if (touched == nullptr) return;
     touched->first = std::min(touched->first, hn::GetLane(hn::MinOfLanes(di, least)));
     touched->last = std::max(touched->last, hn::GetLane(hn::MaxOfLanes(di, most)));
+  }
+
+  static HWY_INLINE bool is_any_far(const VI (&voxel)[3]) {
+    auto is_far = hn::Or(Row::is_far(voxel[0]), Row::is_far(voxel[1]));
+    if constexpr (rank == 3) is_far = hn::Or(is_far, Row::is_far(voxel[2]));
+    return !hn::AllFalse(di, is_far);
   }
 
   // A slot with voxels that are outside, far, or at the border itself. It reads again what the loop

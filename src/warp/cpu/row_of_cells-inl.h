@@ -35,7 +35,7 @@ struct CellsInF32 {
 
 // Indices of a row's voxels along one axis in two parts. Whole numbers have kWholeBias added to
 // them: between 2^23 and 2^24 every f32 is one, and its bits are those of kWholeBias plus it as an
-// integer. A loop takes a copy of its own, which no store can change.
+// integer.
 template <bool mixes> struct IndicesOfRow {
   using D = CellsInF32::D;
   using V = hn::Vec<D>;
@@ -98,24 +98,20 @@ template <bool is_padded, bool mixes> class RowOfCells {
         axis_(axis),
         last_(pass_.axes[axis].whole - 1) {
     const Columns& columns = plan.columns_of(chunk.image);
-    indices.column = columns.whole[axis].data() + chunk.x;
-    indices.rest_of_column = columns.rest[axis].data() + chunk.x;
+    column_ = columns.whole[axis].data() + chunk.x;
+    rest_of_column_ = columns.rest[axis].data() + chunk.x;
     const bool column_has_row = axis == 0 && columns.include_row;
-    WholeAndRest row{0, 0};
     if (!column_has_row) {
-      row = split_index(transform_.row(axis, chunk.position(pass_, 1), chunk.position(pass_, 2)));
-      row.whole += kWholeBias;
+      row_ = split_index(transform_.row(axis, chunk.position(pass_, 1), chunk.position(pass_, 2)));
+      row_.whole += kWholeBias;
     }
-    indices.whole_of_row = set(row.whole);
-    indices.rest_of_row = set(row.rest);
     is_plain_ = axis == 0 ? column_has_row : transform_.m[axis][0] == 0;
     for (int j = mixes ? 0 : axis; j < (mixes ? 3 : axis + 1); ++j) {
       const double factor = transform_.s[axis][j];
-      const auto rounded = static_cast<float>(factor);
-      const auto rest = static_cast<float>(factor - static_cast<double>(rounded));
-      indices.factor[mixes ? j : 0] = set(rounded);
-      indices.rest_of_factor[mixes ? j : 0] = set(rest);
-      is_plain_ = is_plain_ && (j != axis || rest == 0);
+      const int k = mixes ? j : 0;
+      factor_[k] = static_cast<float>(factor);
+      rest_of_factor_[k] = static_cast<float>(factor - static_cast<double>(factor_[k]));
+      is_plain_ = is_plain_ && (j != axis || rest_of_factor_[k] == 0);
     }
   }
 
@@ -123,15 +119,26 @@ template <bool is_padded, bool mixes> class RowOfCells {
   using V = typename Indices::V;
   using VI = typename Indices::VI;
 
-  Indices indices;
+  // Writes them in vectors, which a loop needs once. They are not returned, as GCC 12 would copy
+  // them in 60 instructions.
+  HWY_INLINE void get_indices(Indices* out) const {
+    out->column = column_;
+    out->rest_of_column = rest_of_column_;
+    out->whole_of_row = set(row_.whole);
+    out->rest_of_row = set(row_.rest);
+    for (int k = 0; k < (mixes ? 3 : 1); ++k) {
+      out->factor[k] = set(factor_[k]);
+      out->rest_of_factor[k] = set(rest_of_factor_[k]);
+    }
+  }
 
   // True if columns change no index but x, rows do not change that one, and f32 holds the field's
   // factor, as without matrices: split() then leaves out what adds 0.
   bool is_plain() const { return is_plain_; }
 
   // The cells of the chunk's voxels from i on, whose field is w, before settle(). `own` is
-  // `indices`, or a copy of it. `axis` is the constructor's, passed again so that the compiler
-  // knows the element of w. `changed` is Indices::Parts's.
+  // get_indices()'s. `axis` is the constructor's, passed again so that the compiler knows the
+  // element of w. `changed` is Indices::Parts's.
   template <bool is_plain>
   static HWY_INLINE CellsInF32 place(
       const Indices& own, std::int64_t i, int axis, int rank, const V (&w)[3], VI* changed) {
@@ -141,6 +148,11 @@ template <bool is_padded, bool mixes> class RowOfCells {
     return {.fraction = hn::Sub(parts.rest, floor),
         .slope = set(1),
         .voxel = hn::Sub(hn::BitCast(di, hn::Add(parts.whole, floor)), Indices::bias())};
+  }
+
+  // True for whole numbers that are not kWholeBias plus 22 bits with a sign.
+  static HWY_INLINE auto is_far(VI voxel) {
+    return hn::Ne(hn::ShiftRight<22>(voxel), hn::BroadcastSignBit(voxel));
   }
 
   // Folds the padding into cells, and places those again for which f32 does not do. Cells whose
@@ -215,10 +227,6 @@ template <bool is_padded, bool mixes> class RowOfCells {
   static constexpr std::int32_t kLost = 1 << 30;
 
   static HWY_INLINE V set(float value) { return hn::Set(d, value); }
-  // True for whole numbers that are not kWholeBias plus 22 bits with a sign.
-  static HWY_INLINE auto is_far(VI voxel) {
-    return hn::Ne(hn::ShiftRight<22>(voxel), hn::BroadcastSignBit(voxel));
-  }
 
   HWY_NOINLINE void place_far(std::int64_t start, const V (&w)[3], CellsInF32* result) const {
     constexpr std::size_t kMost = HWY_MAX_BYTES / sizeof(float);
@@ -305,6 +313,9 @@ template <bool is_padded, bool mixes> class RowOfCells {
   const Chunk& chunk_;
   int axis_;
   std::int64_t last_;
+  const float *column_, *rest_of_column_;
+  WholeAndRest row_{0, 0};
+  float factor_[mixes ? 3 : 1], rest_of_factor_[mixes ? 3 : 1];  // of components that it takes
   bool is_plain_;
 };
 
@@ -314,14 +325,15 @@ void place_cells_in_f32(
   const CellsInF32::D d;
   const hn::RebindToSigned<CellsInF32::D> di;
   for (int axis = 0; axis < plan.pass.rank; ++axis) {
-    const RowOfCells<is_padded, mixes> row(plan, chunk, axis);
+    using Row = RowOfCells<is_padded, mixes>;
+    const Row row(plan, chunk, axis);
+    typename Row::Indices indices;
+    row.get_indices(&indices);
     for (std::int64_t i = 0; i < chunk.count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
       const hn::Vec<CellsInF32::D> w[3] = {
           hn::Load(d, field[0] + i), hn::Load(d, field[1] + i), hn::Load(d, field[2] + i)};
       hn::Vec<decltype(di)> changed;
-      using Row = RowOfCells<is_padded, mixes>;
-      CellsInF32 placed =
-          Row::template place<false>(row.indices, i, axis, plan.pass.rank, w, &changed);
+      CellsInF32 placed = Row::template place<false>(indices, i, axis, plan.pass.rank, w, &changed);
       row.settle(i, w, changed, &placed);
       hn::Store(placed.fraction, d, cells->fraction[axis] + i);
       if constexpr (is_padded) hn::Store(placed.slope, d, cells->slope[axis] + i);
