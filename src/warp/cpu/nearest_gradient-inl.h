@@ -47,6 +47,14 @@ template <class E> bool are_finite(const E* from, std::int64_t count) {
       nothing[k] = hn::MulAdd(hn::Zero(d), load_numbers(from + i + k * lanes), nothing[k]);
     }
   }
+  const auto take = [&](std::int64_t first) HWY_ATTR {
+    nothing[0] = hn::MulAdd(hn::Zero(d), load_numbers(from + first), nothing[0]);
+  };
+  for (; i + lanes <= count; i += lanes) take(i);
+  if (i < count && count >= lanes) {  // the last vector takes numbers again
+    take(count - lanes);
+    i = count;
+  }
   T rest = 0;
   for (; i < count; ++i) rest += 0 * static_cast<T>(load(from[i]));
   const auto sum = hn::Add(hn::Add(nothing[0], nothing[1]), hn::Set(d, rest));
