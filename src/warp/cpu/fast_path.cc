@@ -226,9 +226,11 @@ template <int rank> class FastRow {
       }
       if (!is_linear) {
         sample_nearest<E>(plane, given, value, c == 0);
+      } else if constexpr (std::is_same_v<E, float> && HWY_TARGET < HWY_AVX2) {
+        has_slow_gathers() ? sample_linear<E, true>(plane, given, value, c == 0)
+                           : sample_linear<E, false>(plane, given, value, c == 0);
       } else if constexpr (!std::is_same_v<E, double>) {
-        with_gradient_ ? sample_linear<E, true>(plane, given, value, c == 0)
-                       : sample_linear<E, false>(plane, given, value, c == 0);
+        sample_linear<E, false>(plane, given, value, c == 0);
       }
     }
   }
@@ -245,9 +247,15 @@ template <int rank> class FastRow {
     vectors_->store(pass_, start_in(pass_.output, 0), addend, repeated, chunk_.count);
   }
 
-  template <class E, bool with_gradient>
+  template <class E, bool loads_pairs>
   void sample_linear(const E* plane, const E* given, E* value, bool is_first) {
-    const Sampler<float, rank, with_gradient, E, true> sampler(pass_, plane);
+    with_gradient_ ? sample_linear_with<E, loads_pairs, true>(plane, given, value, is_first)
+                   : sample_linear_with<E, loads_pairs, false>(plane, given, value, is_first);
+  }
+
+  template <class E, bool loads_pairs, bool with_gradient>
+  void sample_linear_with(const E* plane, const E* given, E* value, bool is_first) {
+    const Sampler<float, rank, with_gradient, E, true, loads_pairs> sampler(pass_, plane);
     const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), end = chunk_.count;
     ReadyCells& ready = ready_;
     const Cells<float>& cells = ready.cells;
