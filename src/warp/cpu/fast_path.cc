@@ -226,7 +226,7 @@ template <int rank> class FastRow {
       }
       if (!is_linear) {
         sample_nearest<E>(plane, given, value, c == 0);
-      } else if constexpr (std::is_same_v<E, float> && HWY_TARGET < HWY_AVX2) {
+      } else if constexpr (!std::is_same_v<E, double> && HWY_TARGET < HWY_AVX2) {
         has_slow_gathers() ? sample_linear<E, true>(plane, given, value, c == 0)
                            : sample_linear<E, false>(plane, given, value, c == 0);
       } else if constexpr (!std::is_same_v<E, double>) {

@@ -290,7 +290,6 @@ class Sampler {
     *v1 = V{_mm512_shuffle_ps(first, second, 0xdd)};
 #endif
   }
-#if HWY_TARGET == HWY_AVX2
   // Loads 128 bits of pairs: those of voxels first, first + step, …
   template <int first, int step, class Int>
   static HWY_INLINE auto load_half(const E* at, const std::int32_t* offsets) {
@@ -307,6 +306,7 @@ class Sampler {
     }
     return half;
   }
+#if HWY_TARGET == HWY_AVX2
   // *v0 = the voxels at these offsets, *v1 = the next ones. The pairs of even voxels are in one
   // vector and those of odd ones in the other: nothing crosses the halves of a vector then.
   HWY_INLINE void load_neighbours(const E* at, const std::int32_t* offsets, V* v0, V* v1) const {
@@ -333,7 +333,15 @@ class Sampler {
 #else
   HWY_INLINE void load_neighbours(const E* at, const std::int32_t* offsets, V* v0, V* v1) const {
     const V32 offset = hn::Load(D32(), offsets);
-    if constexpr (sizeof(E) == 2) {
+    if constexpr (sizeof(E) == 2 && loads_pairs) {
+      using I = std::int32_t;
+      const hn::Half<D32> half;
+      const auto low =
+          hn::Combine(half, load_half<4, 1, I>(at, offsets), load_half<0, 1, I>(at, offsets));
+      const auto high =
+          hn::Combine(half, load_half<12, 1, I>(at, offsets), load_half<8, 1, I>(at, offsets));
+      split(hn::Combine(D32(), high, low), v0, v1);
+    } else if constexpr (sizeof(E) == 2) {
       const auto* pairs = reinterpret_cast<const std::int32_t*>(at);
       split(hn::GatherOffset(D32(), pairs, hn::ShiftLeft<1>(offset)), v0, v1);
     } else {
