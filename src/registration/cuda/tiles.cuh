@@ -57,57 +57,16 @@ struct Place {
   int x0, y0, z0, z1, x, y;
   bool is_mine;
 
-  __device__ Place(const Level& p, const Tiles& tiles)
-      : Place(p, tiles, static_cast<int>(blockIdx.x) % (tiles.x * tiles.y),
-            static_cast<int>(blockIdx.x) / (tiles.x * tiles.y) * tiles.depth) {}
-  // tile: of a plane.
-  __device__ Place(const Level& p, const Tiles& tiles, int tile, int first_z)
-      : x0(tile % tiles.x * tiles.columns),
-        y0(tile / tiles.x * tiles.rows),
-        z0(first_z),
-        z1(min(first_z + tiles.depth, p.size[2])) {
-    const int t = static_cast<int>(threadIdx.x);
+  __device__ Place(const Level& p, const Tiles& tiles) {
+    const int block = static_cast<int>(blockIdx.x), t = static_cast<int>(threadIdx.x);
+    x0 = block % tiles.x * tiles.columns;
+    y0 = block / tiles.x % tiles.y * tiles.rows;
+    z0 = block / tiles.x / tiles.y * tiles.depth;
+    z1 = min(z0 + tiles.depth, p.size[2]);
     x = x0 + t % kColumns;
     y = y0 + t / kColumns;
     is_mine = x < p.size[0] && y < p.size[1];
   }
-};
-
-// Equal shares of the planes of all tiles, one for each block that the device runs at once. A share
-// goes on in the next tile where one ends: blocks of fewer planes would each begin with the planes
-// of a rim and end with a sum over their threads.
-struct Shares {
-  Tiles tiles;  // of the grid's depth
-  int planes, of_block;
-
-  template <class... Parameters>
-  Shares(const Level& level, Device device, void (*kernel)(Parameters...),
-      std::size_t shared_bytes = 0)
-      : tiles(level, level.size[2]), planes(static_cast<int>(tiles.count()) * level.size[2]) {
-    const int at_once = gpu::limits(device).multiprocessors *
-                        std::max(gpu::blocks_per_multiprocessor(kernel, kTile, shared_bytes), 1);
-    of_block = std::max((planes + at_once - 1) / at_once, std::min(kLeastDepth, level.size[2]));
-  }
-  unsigned blocks() const { return static_cast<unsigned>((planes + of_block - 1) / of_block); }
-};
-
-// What a block takes of each tile in its share, one after another.
-class ShareOfBlock {
- public:
-  explicit __device__ ShareOfBlock(const Shares& shares)
-      : at_(static_cast<int>(blockIdx.x) * shares.of_block),
-        end_(min(at_ + shares.of_block, shares.planes)) {}
-
-  __device__ bool has_next() const { return at_ < end_; }
-  __device__ Place next(const Level& p, const Shares& shares) {
-    Place place(p, shares.tiles, at_ / p.size[2], at_ % p.size[2]);
-    place.z1 = min(place.z1, place.z0 + end_ - at_);
-    at_ += place.z1 - place.z0;
-    return place;
-  }
-
- private:
-  int at_, end_;
 };
 
 }  // namespace

@@ -61,137 +61,132 @@ __device__ void finish(const Level& p, Iteration at, const double (&sums)[kNumbe
 }
 
 __global__ __launch_bounds__(kTile, 3) void warp_kernel(const SIMILIS_GRID_CONSTANT Level p,
-    const SIMILIS_GRID_CONSTANT Shares shares, const Iteration at, const float* u) {
+    const SIMILIS_GRID_CONSTANT Tiles tiles, const Iteration at, const float* u) {
   if (!at.runs(p.state)) return;
   __shared__ float planes[3][kPlane];
   const int t = static_cast<int>(threadIdx.x);
-  float moments[6] = {}, most = -INFINITY;
-  int bad = 0, nans = 0;
-  for (ShareOfBlock share(shares); share.has_next();) {
-    const Place place = share.next(p, shares);
-    const int x = place.x, y = place.y;
-    const int own = (t / kColumns + 1) * kPitch + 3 * (t % kColumns + 1);
-    const std::int64_t plane_voxels = std::int64_t{p.size[0]} * p.size[1];
-    // Numbers of a plane of u that this thread brings; voxels outside are those at the border.
-    unsigned offsets[kLoads];
+  const Place place(p, tiles);
+  const int x = place.x, y = place.y;
+  const int own = (t / kColumns + 1) * kPitch + 3 * (t % kColumns + 1);
+  const std::int64_t plane_voxels = std::int64_t{p.size[0]} * p.size[1];
+  // Numbers of a plane of u that this thread brings; voxels outside are those at the border.
+  unsigned offsets[kLoads];
+#pragma unroll
+  for (int i = 0; i < kLoads; ++i) {
+    const int number = t + i * kTile, row = number / kPitch, e = number - row * kPitch,
+              column = e / 3;
+    const int from_x = min(max(place.x0 - 1 + column, 0), p.size[0] - 1),
+              from_y = min(max(place.y0 - 1 + row, 0), p.size[1] - 1);
+    offsets[i] = static_cast<unsigned>((from_y * p.size[0] + from_x) * 3 + e - 3 * column);
+  }
+  // Pointers move from plane to plane: places that are formed anew cost more than all arithmetic.
+  const std::int64_t plane_numbers = 3 * plane_voxels;
+  const float* coming = u + max(place.z0 - 1, 0) * plane_numbers;  // the plane to fetch
+  int coming_z = place.z0 - 1;
+  float next[kLoads];
+  const auto fetch = [&] {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      const int number = t + i * kTile, row = number / kPitch, e = number - row * kPitch,
-                column = e / 3;
-      const int from_x = min(max(place.x0 - 1 + column, 0), p.size[0] - 1),
-                from_y = min(max(place.y0 - 1 + row, 0), p.size[1] - 1);
-      offsets[i] = static_cast<unsigned>((from_y * p.size[0] + from_x) * 3 + e - 3 * column);
+      const bool exists = (i + 1) * kTile <= kPlane || t + i * kTile < kPlane;
+      next[i] = exists ? coming[offsets[i]] : 0;
     }
-    // Pointers move from plane to plane: places that are formed anew cost more than all arithmetic.
-    const std::int64_t plane_numbers = 3 * plane_voxels;
-    const float* coming = u + max(place.z0 - 1, 0) * plane_numbers;  // the plane to fetch
-    int coming_z = place.z0 - 1;
-    float next[kLoads];
-    const auto fetch = [&] {
+    if (coming_z >= 0 && coming_z + 1 < p.size[2]) coming += plane_numbers;
+    ++coming_z;
+  };
+  const auto store = [&](float* plane) {
 #pragma unroll
-      for (int i = 0; i < kLoads; ++i) {
-        const bool exists = (i + 1) * kTile <= kPlane || t + i * kTile < kPlane;
-        next[i] = exists ? coming[offsets[i]] : 0;
-      }
-      if (coming_z >= 0 && coming_z + 1 < p.size[2]) coming += plane_numbers;
-      ++coming_z;
-    };
-    const auto store = [&](float* plane) {
+    for (int i = 0; i < kLoads; ++i) {
+      if ((i + 1) * kTile <= kPlane || t + i * kTile < kPlane) plane[t + i * kTile] = next[i];
+    }
+  };
+  float moments[6] = {}, most = -INFINITY;
+  int bad = 0, nans = 0;
+  fetch();
+  store(planes[2]);
+  fetch();
+  store(planes[0]);
+  fetch();
+  __syncthreads();
+  float before[3];
 #pragma unroll
-      for (int i = 0; i < kLoads; ++i) {
-        if ((i + 1) * kTile <= kPlane || t + i * kTile < kPlane) plane[t + i * kTile] = next[i];
-      }
-    };
-    fetch();
-    store(planes[2]);
-    fetch();
-    store(planes[0]);
+  for (int c = 0; c < 3; ++c) before[c] = planes[2][own + c];
+  __syncthreads();
+  float *plane_here = planes[0], *plane_behind = planes[1];
+  auto voxel = static_cast<unsigned>(place.z0 * plane_voxels + std::int64_t{y} * p.size[0] + x);
+  for (int z = place.z0; z < place.z1; ++z) {
+    store(plane_behind);
     fetch();
     __syncthreads();
-    float before[3];
+    const float *const here = plane_here + own, *const behind = plane_behind + own;
+    if (place.is_mine) {
+      const float moved[3] = {static_cast<float>(x) + here[0], static_cast<float>(y) + here[1],
+          static_cast<float>(z) + here[2]};
+      // Determinants are found while these loads are under way.
+      const Cell cell(p, moved);
+      float corner[8];
+      cell.load(p, p.moving, corner);
+      const float f = p.fixed[voxel];
+      float change[2][3][3];  // forwards and backwards, along an axis, of a component
+      const int places[3] = {x, y, z};
+      bool is_inner = true;
 #pragma unroll
-    for (int c = 0; c < 3; ++c) before[c] = planes[2][own + c];
-    __syncthreads();
-    float *plane_here = planes[0], *plane_behind = planes[1];
-    auto voxel = static_cast<unsigned>(place.z0 * plane_voxels + std::int64_t{y} * p.size[0] + x);
-    for (int z = place.z0; z < place.z1; ++z) {
-      store(plane_behind);
-      fetch();
-      __syncthreads();
-      const float *const here = plane_here + own, *const behind = plane_behind + own;
-      if (place.is_mine) {
-        const float moved[3] = {static_cast<float>(x) + here[0], static_cast<float>(y) + here[1],
-            static_cast<float>(z) + here[2]};
-        // Determinants are found while these loads are under way.
-        const Cell cell(p, moved);
-        float corner[8];
-        cell.load(p, p.moving, corner);
-        const float f = p.fixed[voxel];
-        float change[2][3][3];  // forwards and backwards, along an axis, of a component
-        const int places[3] = {x, y, z};
-        bool is_inner = true;
+      for (int a = 0; a < 3; ++a) {
+        constexpr int kSteps[2] = {3, kPitch};
+        is_inner = is_inner && places[a] > 0 && places[a] + 1 < p.size[a];
+#pragma unroll
+        for (int c = 0; c < 3; ++c) {
+          const float after = a == 2 ? behind[c] : here[c + kSteps[a & 1]],
+                      previous = a == 2 ? before[c] : here[c - kSteps[a & 1]];
+          change[0][a][c] = after - here[c];
+          change[1][a][c] = here[c] - previous;
+          if (a == c) {
+            change[0][a][c] += 1;
+            change[1][a][c] += 1;
+          }
+        }
+      }
+      if (!is_inner) {
 #pragma unroll
         for (int a = 0; a < 3; ++a) {
-          constexpr int kSteps[2] = {3, kPitch};
-          is_inner = is_inner && places[a] > 0 && places[a] + 1 < p.size[a];
+          const bool has_next = places[a] + 1 < p.size[a], has_previous = places[a] > 0;
 #pragma unroll
           for (int c = 0; c < 3; ++c) {
-            const float after = a == 2 ? behind[c] : here[c + kSteps[a & 1]],
-                        previous = a == 2 ? before[c] : here[c - kSteps[a & 1]];
-            change[0][a][c] = after - here[c];
-            change[1][a][c] = here[c] - previous;
-            if (a == c) {
-              change[0][a][c] += 1;
-              change[1][a][c] += 1;
-            }
+            if (!has_next) change[0][a][c] = has_previous ? change[1][a][c] : a == c ? 1.0f : 0.0f;
+            if (!has_previous) change[1][a][c] = change[0][a][c];
           }
         }
-        if (!is_inner) {
-#pragma unroll
-          for (int a = 0; a < 3; ++a) {
-            const bool has_next = places[a] + 1 < p.size[a], has_previous = places[a] > 0;
-#pragma unroll
-            for (int c = 0; c < 3; ++c) {
-              if (!has_next)
-                change[0][a][c] = has_previous ? change[1][a][c] : a == c ? 1.0f : 0.0f;
-              if (!has_previous) change[1][a][c] = change[0][a][c];
-            }
-          }
-        }
-        const float least = least_determinant(change);
-        if (!(least >= p.min_jacobian)) {
-          ++bad;
-          Record& record = p.state->records[at.record];
-#pragma unroll
-          for (int a = 0; a < 3; ++a) {
-            atomicMax(record.before + a, p.size[a] - places[a]);
-            atomicMax(record.behind + a, places[a] + 1);
-          }
-        }
-        nans += isnan(least) ? 1 : 0;
-        most = fmaxf(most, -least);
-        float value = NAN;
-        const bool counts = cell.is_inside &&
-                            (p.fixed_mask == nullptr || p.fixed_mask[voxel] != 0) &&
-                            (p.moving_mask == nullptr || cell.value(p, p.moving_mask) >= kInside);
-        if (counts) {
-          value = cell.value(corner);
-          moments[0] += 1;
-          moments[1] += f;
-          moments[2] += value;
-          moments[3] = fmaf(f, f, moments[3]);
-          moments[4] = fmaf(value, value, moments[4]);
-          moments[5] = fmaf(f, value, moments[5]);
-        }
-        p.j[voxel] = value;
       }
+      const float least = least_determinant(change);
+      if (!(least >= p.min_jacobian)) {
+        ++bad;
+        Record& record = p.state->records[at.record];
 #pragma unroll
-      for (int c = 0; c < 3; ++c) before[c] = here[c];
-      plane_here = plane_behind;
-      plane_behind = plane_behind == planes[2] ? planes[0] : plane_behind + kPlane;
-      voxel += static_cast<unsigned>(plane_voxels);
+        for (int a = 0; a < 3; ++a) {
+          atomicMax(record.before + a, p.size[a] - places[a]);
+          atomicMax(record.behind + a, places[a] + 1);
+        }
+      }
+      nans += isnan(least) ? 1 : 0;
+      most = fmaxf(most, -least);
+      float value = NAN;
+      const bool counts = cell.is_inside && (p.fixed_mask == nullptr || p.fixed_mask[voxel] != 0) &&
+                          (p.moving_mask == nullptr || cell.value(p, p.moving_mask) >= kInside);
+      if (counts) {
+        value = cell.value(corner);
+        moments[0] += 1;
+        moments[1] += f;
+        moments[2] += value;
+        moments[3] = fmaf(f, f, moments[3]);
+        moments[4] = fmaf(value, value, moments[4]);
+        moments[5] = fmaf(f, value, moments[5]);
+      }
+      p.j[voxel] = value;
     }
-    __syncthreads();  // the next tile's planes come into the same memory
+#pragma unroll
+    for (int c = 0; c < 3; ++c) before[c] = here[c];
+    plane_here = plane_behind;
+    plane_behind = plane_behind == planes[2] ? planes[0] : plane_behind + kPlane;
+    voxel += static_cast<unsigned>(plane_voxels);
   }
   double sums[kSums];
 #pragma unroll
@@ -210,9 +205,9 @@ std::int64_t warp_numbers(const Level& level) {
 }
 
 void launch_warp(const Level& level, Iteration at, const float* u, const Execution& exec) {
-  const Shares shares(level, level.device, warp_kernel);
-  gpu::launch(
-      "register", exec.queue.handle, shares.blocks(), kTile, 0, warp_kernel, level, shares, at, u);
+  const Tiles tiles = best_tiles(level, 2, level.device, warp_kernel);
+  gpu::launch("register", exec.queue.handle, static_cast<unsigned>(tiles.count()), kTile, 0,
+      warp_kernel, level, tiles, at, u);
 }
 
 }  // namespace similis::registration_internal::cuda
