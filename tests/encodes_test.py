@@ -20,6 +20,10 @@ import time
 import png
 from clips import FOLDER, HEIGHT, PROGRAM, WIDTH, compare, frame, run, run_all, shell, test, y4m
 
+# Processes inherit that a signal is ignored, as SIGINT is behind & in a script and SIGHUP behind nohup.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
 
 # ---- nothing is lost ----
 

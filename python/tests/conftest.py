@@ -7,6 +7,7 @@ PYTHONPATH=build/python .venv/bin/python -m pytest
 import math
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,8 @@ import textwrap
 import pytest
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # where its arrays are taken
+# Processes inherit that SIGINT is ignored, as it is behind & in a script, and tests interrupt them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header():
