@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -57,7 +58,7 @@ template <class Sample, bool is_fused> class VifStripe {
         pairs_(kVifPairs[plan.scale]),
         mean_shift_(plan.scale == 0 ? plan.bit_depth : 16),
         square_shift_(plan.scale == 0 ? 2 * (plan.bit_depth - 8) : 16),
-        ring_(static_cast<std::size_t>(kVifPairs[0]) + kPassPairs - 1),
+        ring_(static_cast<std::size_t>(pairs_) + kPassPairs - 1),
         information_(plan.gain_limits) {}
 
   void measure(std::int64_t stripe, std::span<VifScaleSums> sums) {
@@ -432,7 +433,7 @@ template <class Sample, bool is_fused> class VifStripe {
   int pairs_;  // not a constant to the compiler, which would unroll loops and spill their sums
   int mean_shift_, square_shift_;
   std::size_t words_ = kTileWords;  // of the tile and its margins, in whole vectors
-  std::vector<RingRow> ring_;
+  std::deque<RingRow> ring_;
   alignas(64) std::array<DownRow, kPassRows> down_;
   // By pair of output rows; of the reference, of the distorted image.
   alignas(64) std::array<std::array<RowOfWords, 2>, kPassPairs> halved_down_;
