@@ -177,14 +177,14 @@ SIMILIS_API Tensor registration_jacobian(
     const Registration& registration, const Volume& fixed, const Execution& exec = {});
 
 struct RegisterSimilarity {
-  double ncc = 0;   ///< Pearson's correlation over the whole grid
+  double ncc = 0;   ///< Pearson's correlation
   double mi = 0;    ///< mutual information, in nats
   double lncc = 0;  ///< mean squared local correlation in windows of 5 voxels
 };
 /// Measures how alike two images on one grid are. fixed, other: [1,C,…], any dtype, on one device.
-/// Voxels where either is not finite are left out, also of LNCC's windows; where none is left,
-/// numbers are NaN.
-SIMILIS_API RegisterSimilarity register_similarity(
-    const TensorView& fixed, const TensorView& other, const Execution& exec = {});
+/// mask: [1,1,…], any dtype; voxels that are not 0 count; empty: all. Voxels where either image is
+/// not finite are left out too, also of LNCC's windows; where none is left, numbers are NaN.
+SIMILIS_API RegisterSimilarity register_similarity(const TensorView& fixed, const TensorView& other,
+    const TensorView& mask = {}, const Execution& exec = {});
 
 }  // namespace similis

@@ -155,6 +155,12 @@ def test_masks_and_starts():
     found = similis.register(broken, MOVING, fixed_mask=mask, init="identity", **options)
     np.testing.assert_array_equal(found.affine, np.eye(4))
     assert found.report["settings"]["fixed_mask"] is True
+    # What the masks leave out is not compared either.
+    masks = {"fixed_mask": mask, "moving_mask": mask, **options, "stages": ("translation",)}
+    whole = similis.register(FIXED, MOVING, init="identity", **masks).report["similarity"]
+    wrong = np.where(mask, MOVING, 1e6)
+    again = similis.register(broken, wrong, init="identity", **masks).report["similarity"]
+    assert again == whole and 0 < whole["ncc"]["after"] < 1
     start = np.eye(4)
     start[:3, 3] = [9, 0, 0]
     given = similis.register(FIXED, MOVING, init=start, **options)

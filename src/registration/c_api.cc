@@ -176,8 +176,8 @@ similis_status similis_registration_warped(
 }
 
 similis_status similis_registration_report(similis_registration* registration,
-    const similis_volume* fixed, const similis_volume* moving, const char** json,
-    const similis_execution* execution) {
+    const similis_volume* fixed, const similis_volume* moving, const similis_tensor* fixed_mask,
+    const similis_tensor* moving_mask, const char** json, const similis_execution* execution) {
   using namespace similis;
   return c_api::call([&] {
     const Arguments arguments(kName);
@@ -190,7 +190,9 @@ similis_status similis_registration_report(similis_registration* registration,
     if (is_whole) {
       const Volume own = volume_of(arguments, "fixed", fixed),
                    other = volume_of(arguments, "moving", moving);
-      similarity = reported_similarity(found, own, other, exec);
+      const ReportMasks masks = {.fixed = arguments.optional("fixed_mask", fixed_mask),
+          .moving = arguments.optional("moving_mask", moving_mask)};
+      similarity = reported_similarity(found, own, other, masks, exec);
       if (!found.displacement.empty()) jacobian = registration_jacobian(found, own, exec);
     }
     registration->report =

@@ -77,11 +77,14 @@ TEST_F(CRegister, HasTheBitsOfCpp) {
   EXPECT_GE(seen.back().min_jacobian, 0.1);
 
   const char* json = nullptr;
-  ASSERT_EQ(similis_registration_report(found_, nullptr, nullptr, &json, nullptr), SIMILIS_OK);
+  ASSERT_EQ(similis_registration_report(found_, nullptr, nullptr, nullptr, nullptr, &json, nullptr),
+      SIMILIS_OK);
   auto report = nlohmann::json::parse(json);
   EXPECT_FALSE(report.contains("similarity"));
   EXPECT_EQ(report["stages"][2]["levels"][0]["loss"], expected.stages[2].levels[0].loss);
-  ASSERT_EQ(similis_registration_report(found_, &fixed_, &moving_, &json, nullptr), SIMILIS_OK);
+  ASSERT_EQ(
+      similis_registration_report(found_, &fixed_, &moving_, nullptr, nullptr, &json, nullptr),
+      SIMILIS_OK);
   report = nlohmann::json::parse(json);
   EXPECT_GT(report["similarity"]["ncc"]["after"], 0.99);
   EXPECT_LT(report["similarity"]["ncc"]["before"], 0.95);
@@ -133,7 +136,8 @@ TEST_F(CRegister, EndsWhereTheCallerSaysSo) {
   };
   ASSERT_EQ(run(), SIMILIS_OK);
   const char* json = nullptr;
-  ASSERT_EQ(similis_registration_report(found_, nullptr, nullptr, &json, nullptr), SIMILIS_OK);
+  ASSERT_EQ(similis_registration_report(found_, nullptr, nullptr, nullptr, nullptr, &json, nullptr),
+      SIMILIS_OK);
   const auto levels = nlohmann::json::parse(json)["stages"][2]["levels"];
   ASSERT_EQ(levels.size(), 1u);
   EXPECT_EQ(levels[0]["stopped"], "callback");

@@ -77,13 +77,6 @@ Tensor floats_on(const char* name, const char* what, const TensorView& mask, con
   return floats_of(mask, image, grid.device, exec);
 }
 
-Tensor mask_of(const char* name, const TensorView& mask, const Grid& grid, const Execution& exec) {
-  if (mask.empty()) return {};
-  Tensor result = floats_on(name, "mask", mask, grid, exec);
-  normalize_mask(grid.device, result.shape.count(), result.elements<float>(), exec);
-  return result;
-}
-
 float* channel_of(const Image& image, std::int64_t channel) {
   return image.values.elements<float>() + channel * image.grid.voxels();
 }
@@ -201,6 +194,13 @@ void make_binary(const Tensor& mask, const Execution& exec) {
 std::int64_t Image::count(const Execution& exec) const {
   if (mask.empty()) return grid.voxels();
   return count_nonzero(GridRows(grid), mask.elements<float>(), exec);
+}
+
+Tensor mask_of(const char* name, const TensorView& mask, const Grid& grid, const Execution& exec) {
+  if (mask.empty()) return {};
+  Tensor result = floats_on(name, "mask", mask, grid, exec);
+  normalize_mask(grid.device, result.shape.count(), result.elements<float>(), exec);
+  return result;
 }
 
 Image prepared(const char* name, const Volume& volume, const TensorView& mask, bool mask_not_finite,

@@ -24,6 +24,10 @@ struct Image {
   std::int64_t count(const Execution& exec) const;
 };
 
+/// A mask on its image's grid as floats [1,1,…]: 1 or 0; empty where there is none. Refuses what
+/// register_images() refuses of masks. name: fixed or moving.
+Tensor mask_of(const char* name, const TensorView& mask, const Grid& grid, const Execution& exec);
+
 /// Refuses what register_images() refuses of an image, and prepares it. name: fixed or moving.
 Image prepared(const char* name, const Volume& volume, const TensorView& mask, bool mask_not_finite,
     const Execution& exec);

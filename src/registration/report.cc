@@ -13,6 +13,7 @@
 #include "similis/ncc.hpp"
 #include "src/core/require.h"
 #include "src/registration/geometry.h"
+#include "src/registration/levels.h"
 #include "src/registration/options.h"
 #include "src/registration/passes.h"
 #include "src/registration/similarity.h"
@@ -113,6 +114,19 @@ Json displacement_json(const Tensor& given) {
   return {{"mean", sum / static_cast<double>(voxels)}, {"max", most}};
 }
 
+// The image as f32, 0 outside the mask.
+Tensor masked(const TensorView& image, const Tensor& mask, const Execution& exec) {
+  constexpr float kHalf = 0.5f;
+  const Tensor result = allocate(image.shape, DType::f32, image.device, exec);
+  to_floats(image, result.elements<float>(), exec);
+  const std::int64_t voxels = mask.shape.count();
+  const Grid grid{.size = {voxels, 1, 1}, .device = image.device};
+  for (std::int64_t at = 0; at < image.shape.count(); at += voxels) {
+    divide(GridRows(grid), mask.elements<float>(), kHalf, result.elements<float>() + at, exec);
+  }
+  return result;
+}
+
 Json warnings_of(
     const Registration& result, const ReportedSimilarity* similarity, double log_deviation) {
   Json warnings = Json::array();
@@ -140,14 +154,28 @@ Json warnings_of(
 }  // namespace
 
 ReportedSimilarity reported_similarity(const Registration& registration, const Volume& fixed,
-    const Volume& moving, const Execution& exec) {
-  const auto by = [&](const Registration& map) {
-    return register_similarity(
-        fixed.data, apply_registration(map, fixed, moving, false, exec), exec);
+    const Volume& moving, const ReportMasks& masks, const Execution& exec) {
+  const Tensor own = mask_of("fixed", masks.fixed, grid_of(fixed), exec),
+               other = mask_of("moving", masks.moving, grid_of(moving), exec);
+  const Tensor values = other.empty() ? Tensor() : masked(moving.data, other, exec);
+  const Volume inside{other.empty() ? moving.data : TensorView(values), moving.to_world};
+  const auto moved_by = [&](const Registration& map) {
+    return apply_registration(map, fixed, inside, false, exec);
   };
-  return {.before = by({}),
-      .affine = by({.affine = registration.affine}),
-      .after = register_similarity(fixed.data, registration.warped, exec)};
+  const auto by = [&](const Registration& map, const Tensor& moved) {
+    if (other.empty()) return register_similarity(fixed.data, moved, own, exec);
+    const Tensor counted = apply_registration(map, fixed, {other, moving.to_world}, false, exec);
+    const std::int64_t count = counted.shape.count();
+    threshold(counted.device, count, kInsideMask, counted.elements<float>(), exec);
+    if (!own.empty()) {
+      multiply(counted.device, count, own.elements<float>(), counted.elements<float>(), exec);
+    }
+    return register_similarity(fixed.data, moved, counted, exec);
+  };
+  const Registration unmoved, affine{.affine = registration.affine};
+  return {.before = by(unmoved, moved_by(unmoved)),
+      .affine = by(affine, moved_by(affine)),
+      .after = by(registration, other.empty() ? registration.warped : moved_by(registration))};
 }
 
 Json report_of(const Registration& registration, const RegisterOptions& options,
@@ -186,14 +214,20 @@ using namespace registration_internal;
 
 namespace {
 
-// The voxels where all channels of both images are finite, as 1, or an empty tensor for all voxels.
-// The others become 0 in the images.
-Tensor without_gaps(const Grid& grid, const Tensor& f, const Tensor& j, const Execution& exec) {
+// The voxels of `given`, or of all, where all channels of both images are finite, as 1, or an empty
+// tensor for all voxels. The others become 0 in the images.
+Tensor without_gaps(const Grid& grid, const Tensor& f, const Tensor& j, const TensorView& given,
+    const Execution& exec) {
   const GridRows rows(grid);
   Extents shape = f.shape;
-  shape[0] = shape[1] = 1;
+  shape[1] = 1;
   const Tensor mask = allocate(shape, DType::f32, grid.device, exec);
-  fill(grid.device, rows.voxels(), 1, mask.elements<float>(), exec);
+  if (given.empty()) {
+    fill(grid.device, rows.voxels(), 1, mask.elements<float>(), exec);
+  } else {
+    to_floats(given, mask.elements<float>(), exec);
+    normalize_mask(grid.device, rows.voxels(), mask.elements<float>(), exec);
+  }
   std::int64_t gaps = 0;
   const auto each_channel = [&](const auto& take) {
     for (const Tensor* const image : {&f, &j}) {
@@ -205,7 +239,7 @@ Tensor without_gaps(const Grid& grid, const Tensor& f, const Tensor& j, const Ex
   each_channel([&](const float* values) {
     gaps += look_for_gaps(rows, values, mask.elements<float>(), true, exec);
   });
-  if (gaps == 0) return {};
+  if (gaps == 0 && given.empty()) return {};
   constexpr float kHalf = 0.5f;
   each_channel([&](float* values) { divide(rows, mask.elements<float>(), kHalf, values, exec); });
   return mask;
@@ -213,13 +247,20 @@ Tensor without_gaps(const Grid& grid, const Tensor& f, const Tensor& j, const Ex
 
 }  // namespace
 
-RegisterSimilarity register_similarity(
-    const TensorView& fixed, const TensorView& other, const Execution& exec) {
+RegisterSimilarity register_similarity(const TensorView& fixed, const TensorView& other,
+    const TensorView& mask, const Execution& exec) {
   require(fixed.shape == other.shape,
       "register_similarity: other has shape {}; it must be that of fixed, {}", other.shape,
       fixed.shape);
   require(other.device == fixed.device,
       "register_similarity: other is on {}; it must be on {} as fixed is", other.device,
+      fixed.device);
+  Extents one_channel = fixed.shape;
+  one_channel[1] = 1;
+  require(mask.empty() || mask.shape == one_channel,
+      "register_similarity: mask has shape {}; it must be {}", mask.shape, one_channel);
+  require(mask.empty() || mask.device == fixed.device,
+      "register_similarity: mask is on {}; it must be on {} as fixed is", mask.device,
       fixed.device);
   const Tensor f = allocate(fixed.shape, DType::f32, fixed.device, exec),
                j = allocate(fixed.shape, DType::f32, fixed.device, exec);
@@ -227,7 +268,7 @@ RegisterSimilarity register_similarity(
   to_floats(other, j.elements<float>(), exec);
   const std::int64_t voxels = fixed.shape.count() / (fixed.shape[0] * fixed.shape[1]);
   const Grid grid{.size = {voxels, 1, 1}, .device = fixed.device};
-  const Tensor mask = without_gaps(grid, f, j, exec);
+  const Tensor counted = without_gaps(grid, f, j, mask, exec);
   const Grid all{.size = {fixed.shape.count(), 1, 1}, .device = fixed.device};
   const Spread found = spread(GridRows(all), f.elements<float>(), nullptr, exec);
   // LNCC's smoothing takes intensities of about 1.
@@ -236,14 +277,14 @@ RegisterSimilarity register_similarity(
     scale(each.device, each.shape.count(), 1 / span, each.elements<float>(), each.elements<float>(),
         exec);
   }
-  if (!mask.empty()) {
-    const std::int64_t count = count_nonzero(GridRows(grid), mask.elements<float>(), exec);
+  if (!counted.empty()) {
+    const std::int64_t count = count_nonzero(GridRows(grid), counted.elements<float>(), exec);
     if (count == 0) return {.ncc = std::nan(""), .mi = std::nan(""), .lncc = std::nan("")};
     const LnccOptions windows{
-        .window_size = 5, .padding = Padding::renormalize, .valid_mask = mask};
+        .window_size = 5, .padding = Padding::renormalize, .valid_mask = counted};
     return {.ncc = similarity(
-                {{.metric = RegisterMetric::ncc}}, grid, f, j, mask, count, TensorView(), exec),
-        .mi = item(mutual_information(f, j, {.mask = mask}, exec)),
+                {{.metric = RegisterMetric::ncc}}, grid, f, j, counted, count, TensorView(), exec),
+        .mi = item(mutual_information(f, j, {.mask = counted}, exec)),
         .lncc = item(lncc(f, j, windows, exec))};
   }
   return {.ncc = item(ncc(f, j, Reduction::mean, exec)),

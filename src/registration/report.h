@@ -8,13 +8,19 @@
 
 namespace similis::registration_internal {
 
+/// As RegisterOptions has them; empty where there are none.
+struct ReportMasks {
+  TensorView fixed, moving;
+};
+
 struct ReportedSimilarity {
   RegisterSimilarity before, affine, after;
 };
 
-/// before: the images where the world has them; affine: moved by A alone.
+/// Of the voxels in fixed's mask that a map leads to voxels of moving's mask alone. before: the
+/// images where the world has them; affine: moved by A alone.
 ReportedSimilarity reported_similarity(const Registration& registration, const Volume& fixed,
-    const Volume& moving, const Execution& exec);
+    const Volume& moving, const ReportMasks& masks, const Execution& exec);
 
 /// similarity: null leaves it out. jacobian: that of registration_jacobian(); empty leaves it out.
 nlohmann::ordered_json report_of(const Registration& registration, const RegisterOptions& options,

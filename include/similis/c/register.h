@@ -128,12 +128,13 @@ SIMILIS_API similis_status similis_registration_warped(
     const similis_registration* registration, const similis_tensor* output);
 
 /** Settings, stages with their losses, similarity before and after, determinants and warnings in
- * JSON, as report.json of `similis register` has them. fixed and moving: those of the registration;
- * both NULL leaves out the similarity and the determinants, which take as long as a few iterations.
+ * JSON, as report.json of `similis register` has them. fixed, moving and their masks, which may be
+ * NULL: those of the registration; fixed and moving both NULL leaves out the similarity and the
+ * determinants, which take as long as a few iterations. Voxels outside a mask are not compared.
  * Sets *json to a text that is valid until the next call or as long as the registration. */
 SIMILIS_API similis_status similis_registration_report(similis_registration* registration,
-    const similis_volume* fixed, const similis_volume* moving, const char** json,
-    const similis_execution* execution);
+    const similis_volume* fixed, const similis_volume* moving, const similis_tensor* fixed_mask,
+    const similis_tensor* moving_mask, const char** json, const similis_execution* execution);
 
 #ifdef __cplusplus
 }

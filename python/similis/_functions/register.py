@@ -165,7 +165,7 @@ def register(
     stream = inputs.stream_of(own.data)
     found = library.run(own.volume(), other.volume(), options, callback, threads, stream)
     seconds = time.perf_counter() - begin
-    return Registration(found, own, other, world, seconds, labels)
+    return Registration(found, own, other, world, seconds, labels, masks)
 
 
 # What images in slabs do not take.

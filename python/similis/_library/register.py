@@ -227,6 +227,8 @@ _report = c_abi.prepared(
     _HANDLE,
     ctypes.POINTER(Volume),
     ctypes.POINTER(Volume),
+    c_abi.TENSOR,
+    c_abi.TENSOR,
     ctypes.POINTER(ctypes.c_char_p),
     ctypes.POINTER(c_abi.Execution),
 )
@@ -260,11 +262,15 @@ class Found:
         _checked(_PARTS[part](self._handle, ctypes.byref(output)))
 
     def report(
-        self, fixed: Optional[Volume] = None, moving: Optional[Volume] = None, most_threads: int = 0
+        self,
+        images: Sequence[Optional[Volume]] = (None, None),
+        masks: Sequence[Optional[c_abi.Tensor]] = (None, None),
+        most_threads: int = 0,
     ) -> dict[str, Any]:
-        """Without the images it lacks similarity and determinants."""
+        """Of fixed and moving, and their masks. Without the images it lacks similarity and
+        determinants."""
         text, execution = ctypes.c_char_p(), c_abi.execution(0, most_threads)
-        _checked(_report(self._handle, fixed, moving, ctypes.byref(text), execution))
+        _checked(_report(self._handle, *images, *masks, ctypes.byref(text), execution))
         report: dict[str, Any] = json.loads(text.value or b"{}")
         return report
 

@@ -162,8 +162,9 @@ class Registration(Map):
         world: str,
         seconds: float,
         labels: tuple[Optional[Volume], Optional[Volume]] = (None, None),
+        masks: Sequence[Any] = (None, None),
     ) -> None:
-        self._found, self._seconds, self._labels = found, seconds, labels
+        self._found, self._seconds, self._labels, self._masks = found, seconds, labels, masks
         self._report: Optional[dict[str, Any]] = None
         rank, space = fixed.rank, fixed.data.shape[2:]
         lps = numpy.vstack([numpy.reshape(found.affine(), (3, 4)), [0, 0, 0, 1]])
@@ -213,7 +214,8 @@ class Registration(Map):
         after, determinants, warnings. They are computed when they are first asked for."""
         if self._report is None:
             fixed, moving = self._source, self._target
-            found = self._found.report(fixed.volume(), moving.volume())
+            masks = [None if each is None else described(each) for each in self._masks]
+            found = self._found.report((fixed.volume(), moving.volume()), masks)
             head = {
                 "similis": c_abi.__version__,
                 "fixed": fixed.name,

@@ -112,16 +112,6 @@ Further read_further(const RegisterCommand& command, RegisterInput& fixed, Regis
   return further;
 }
 
-// [1,1,Z,Y,X], or [1,1,Y,X] of a slice.
-TensorView image_of(const media::Volume& volume, int rank) {
-  const auto& size = volume.grid.size;
-  TensorView image = volume.values;
-  image.shape =
-      rank == 2 ? Extents{1, 1, size[1], size[0]} : Extents{1, 1, size[2], size[1], size[0]};
-  image.strides = dense_strides(image.shape);
-  return image;
-}
-
 // [Z,Y,X], or [Y,X] of a slice.
 TensorView voxels_of(const media::Volume& volume, int rank) {
   const auto& size = volume.grid.size;
@@ -157,11 +147,8 @@ Results results_of(RegisterReport& report, const Further& further,
   const media::Volume before = resampled(moving.file, moving.name, grid, {}),
                       affine = resampled(moving.file, moving.name, grid, {by.affine}),
                       warped = resampled(moving.file, moving.name, grid, by.forward);
-  const auto alike = [&](const media::Volume& image) {
-    return register_similarity(
-        image_of(fixed.file, fixed.rank()), image_of(image, fixed.rank()), exec);
-  };
-  report.similarity = {.before = alike(before), .affine = alike(affine), .after = alike(warped)};
+  report.similarity = registration_internal::reported_similarity(report.result, fixed.view,
+      moving.view, {.fixed = further.fixed_mask, .moving = further.moving_mask}, exec);
   if (!report.result.displacement.empty()) {
     add("1Warp", field_volume(report.result.displacement, fixed));
     add("1InverseWarp", field_volume(report.result.inverse_displacement, fixed));

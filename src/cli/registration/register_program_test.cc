@@ -384,7 +384,8 @@ TEST_F(RegisterProgram, NotesThatAFileHasNoPlace) {
       "world's origin, and its axes as those to the left, back and top\n");
 }
 
-// What a mask leaves out is not a number, or far too large, and changes no bit of the maps.
+// What a mask leaves out is not a number, or far too large, and changes no bit of the maps and of
+// the similarities that are reported.
 TEST_F(RegisterProgram, MaskedVoxelsNeverEnter) {
   const auto index = [](std::int64_t x, std::int64_t y, std::int64_t z) {
     return x + kSize[0] * (y + kSize[1] * z);
@@ -394,8 +395,11 @@ TEST_F(RegisterProgram, MaskedVoxelsNeverEnter) {
     std::vector<std::string> arguments = {"fixed.nii", "moving.nii", "-o", "m_", "--no-report",
         "--no-compress", "--fixed-mask", "fixed_mask.nii", "--moving-mask", "moving_mask.nii"};
     arguments.insert(arguments.end(), kShort.begin(), kShort.end());
-    register_json(arguments);
-    return text_of("m_0GenericAffine.mat") + text_of("m_1Warp.nii") + text_of("m_1InverseWarp.nii");
+    const Json report = register_json(arguments);
+    EXPECT_GT(report["similarity"]["ncc"]["after"].get<double>(),
+        report["similarity"]["ncc"]["before"].get<double>());
+    return text_of("m_0GenericAffine.mat") + text_of("m_1Warp.nii") +
+           text_of("m_1InverseWarp.nii") + report["similarity"].dump();
   };
   for (const std::string& side : sides) {
     Volume mask = get(side + ".nii");
