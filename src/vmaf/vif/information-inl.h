@@ -122,9 +122,8 @@ template <class R> HWY_INLINE R add_cut(R a, R b) {
 }
 
 // log_of() two vectors of doubles.
-template <class D, class R>
-HWY_INLINE hn::Vec<D> log_of_doubles(D d, const std::array<R, 2>& numbers) {
-  return log_of(d, hn::ConcatOdd(d, hn::BitCast(d, numbers[1]), hn::BitCast(d, numbers[0])));
+template <class D, class R> HWY_INLINE hn::Vec<D> log_of_doubles(D d, R lower, R upper) {
+  return log_of(d, hn::ConcatOdd(d, hn::BitCast(d, upper), hn::BitCast(d, lower)));
 }
 #endif
 
@@ -139,7 +138,7 @@ template <std::size_t kColumns> class VifInformation {
 
  public:
   explicit VifInformation(std::span<const double> gain_limits)
-      : gain_limits_(gain_limits), sums_((1 + gain_limits.size()) * kMostLanes) {
+      : gain_limits_(gain_limits), sums_(1 + gain_limits.size()) {
 #if HWY_TARGET != HWY_AVX3
     totals_.resize(gain_limits.size());
 #endif
@@ -226,48 +225,50 @@ template <std::size_t kColumns> class VifInformation {
     const D d;
     const hn::ScalableTag<double> df;
     using R = hn::Vec<decltype(df)>;
-    using Pair = std::array<R, 2>;
     const hn::Rebind<std::int32_t, decltype(df)> di;
     const R epsilon = hn::Set(df, 65536 * 1.0e-10), least = hn::Set(df, kVifNoise);
     const R digits = hn::Set(df, 0x1p52), least_digits = hn::Set(df, 0x1p52 + kVifNoise);
     const V offset = hn::Set(d, kLogOffset + 2048 * 17);
-    const auto each = [&](const auto& vector_at) HWY_ATTR {
-      return Pair{vector_at(0), vector_at(1)};
+    // The channel of 8 windows, whole numbers in 52 bits: they are cut off by the sum with 2^52,
+    // rounded toward zero.
+    struct Channel {
+      R s1, gain, noise;
     };
+    const auto channel_at = [&](std::size_t i) HWY_ATTR {
+      const auto load = [&](const std::int32_t* from)
+                            HWY_ATTR { return hn::PromoteTo(df, hn::LoadU(di, from + i)); };
+      const R s1 = load(reference_), s2 = load(distorted_), s12 = load(covariance_);
+      const R gain = hn::Div(s12, hn::Add(s1, epsilon));
+      const R rest = hn::Max(hn::Zero(df), hn::Sub(s2, hn::Mul(gain, s12)));
+      return Channel{s1, gain, hn::Sub(add_cut(rest, least_digits), digits)};
+    };
+    // Channels are a step ahead of their logarithms: from loads to logarithms it takes 80 cycles,
+    // more than the processor's schedulers see at once.
+    Channel next_lower = channel_at(0), next_upper = channel_at(hn::Lanes(df));
     for (std::size_t i = 0; i < count_; i += hn::Lanes(d)) {
-      const auto load = [&](const std::int32_t* from) HWY_ATTR {
-        return each([&](std::size_t v) HWY_ATTR {
-          return hn::PromoteTo(df, hn::LoadU(di, from + i + v * hn::Lanes(df)));
-        });
-      };
-      const Pair s1 = load(reference_), s2 = load(distorted_), s12 = load(covariance_);
-      const Pair gain =
-          each([&](std::size_t v) HWY_ATTR { return hn::Div(s12[v], hn::Add(s1[v], epsilon)); });
-      // Whole numbers are cut off by the sum with 2^52, rounded toward zero.
-      const Pair noise = each([&](std::size_t v) HWY_ATTR {
-        const R rest = hn::Max(hn::Zero(df), hn::Sub(s2[v], hn::Mul(gain[v], s12[v])));
-        return hn::Sub(add_cut(rest, least_digits), digits);
-      });
-      const V log_of_noise = log_of_doubles(d, noise);
+      const Channel lower = next_lower, upper = next_upper;
+      next_lower = channel_at(i + hn::Lanes(d));  // of the last one nothing is used
+      next_upper = channel_at(i + hn::Lanes(d) + hn::Lanes(df));
+      const V log_of_noise = log_of_doubles(d, lower.noise, upper.noise);
       if (has_reference) {
-        const Pair seen = each([&](std::size_t v) HWY_ATTR { return hn::Add(s1[v], least); });
-        add_to(0, hn::Sub(log_of_doubles(d, seen), offset));
+        const V logs = log_of_doubles(d, hn::Add(lower.s1, least), hn::Add(upper.s1, least));
+        add_to(0, hn::Sub(logs, offset));
       }
       for (std::size_t k = 0; k < gain_limits_.size(); ++k) {
         const R limit = hn::Set(df, gain_limits_[k]);
         // Of the sum of both whole numbers 16 bits are seen, so that one is not cut off first.
-        const Pair total = each([&](std::size_t v) HWY_ATTR {
-          const R g = hn::Min(gain[v], limit);
-          return add_cut(hn::Mul(hn::Mul(g, g), s1[v]), noise[v]);
-        });
-        add_to(1 + k, hn::Sub(log_of_doubles(d, total), log_of_noise));
+        const auto total = [&](const Channel& channel) HWY_ATTR {
+          const R g = hn::Min(channel.gain, limit);
+          return add_cut(hn::Mul(hn::Mul(g, g), channel.s1), channel.noise);
+        };
+        add_to(1 + k, hn::Sub(log_of_doubles(d, total(lower), total(upper)), log_of_noise));
       }
     }
   }
 
   void add_to(std::size_t sum, V logs) {
-    std::uint32_t* const lanes = &sums_[sum * kMostLanes];
-    hn::StoreU(hn::Add(hn::LoadU(D(), lanes), logs), D(), lanes);
+    std::uint32_t* const lanes = sums_[sum].lanes.data();
+    hn::Store(hn::Add(hn::Load(D(), lanes), logs), D(), lanes);
   }
 #else
   // Upper words of what logarithms are taken of, as doubles: variances of the reference, of what is
@@ -313,17 +314,17 @@ template <std::size_t kColumns> class VifInformation {
   // Adds log_at(i) of the row's vectors to lanes of a sum.
   template <class LogAt> HWY_INLINE void add_to(std::size_t sum, const LogAt& log_at) {
     const D d;
-    std::uint32_t* const lanes = &sums_[sum * kMostLanes];
-    V total = hn::LoadU(d, lanes);
+    std::uint32_t* const lanes = sums_[sum].lanes.data();
+    V total = hn::Load(d, lanes);
     for (std::size_t i = 0; i < count_; i += hn::Lanes(d)) total = hn::Add(total, log_at(i));
-    hn::StoreU(total, d, lanes);
+    hn::Store(total, d, lanes);
   }
 #endif
 
   std::int64_t take_sum(std::size_t sum) {
-    const auto first = sums_.begin() + static_cast<std::ptrdiff_t>(sum * kMostLanes);
-    const std::int64_t total = std::accumulate(first, first + kMostLanes, std::int64_t{0});
-    std::fill(first, first + kMostLanes, 0u);
+    auto& lanes = sums_[sum].lanes;
+    const std::int64_t total = std::accumulate(lanes.begin(), lanes.end(), std::int64_t{0});
+    lanes.fill(0);
     return total;
   }
 
@@ -339,7 +340,10 @@ template <std::size_t kColumns> class VifInformation {
   };
   std::vector<Totals> totals_;  // by limit
 #endif
-  std::vector<std::uint32_t> sums_;  // of the reference, then by limit
+  struct Sum {
+    alignas(64) std::array<std::uint32_t, kMostLanes> lanes{};
+  };
+  std::vector<Sum> sums_;  // of the reference, then by limit
 };
 
 }  // namespace similis::vmaf_internal::HWY_NAMESPACE
