@@ -128,6 +128,41 @@ TEST_F(OneThread, AddsTheNearestVoxelsOfF64AsSeveralDo) {
   }
 }
 
+// Cells that reach over an end of the x axis, whose upstream gradient is infinite: their one voxel
+// in the image becomes so, and none beside it.
+TEST_F(OneThread, CornersOutsideOfTheImageAddNothing) {
+  for (const Extents& shape : {Extents{1, 2, 20, 40}, {1, 1, 18, 300}, {1, 1, 9, 10, 33}}) {
+    const std::int64_t width = shape[shape.rank() - 1];
+    for (const bool is_at_end : {false, true}) {
+      const std::int64_t column = is_at_end ? width - 1 : 0;
+      const test::Array image = test::noise(shape, DType::f32, Layout::dense, 1, 1);
+      const test::Array upstream =
+          test::make(shape, DType::f32, Layout::dense, [&](std::int64_t i) {
+            return i % width == column ? std::numeric_limits<double>::infinity() : 1.0;
+          });
+      const std::int64_t components = shape.rank() - 2;
+      const test::Array field =
+          test::make(field_shape(shape, 1), DType::f32, Layout::dense, [&](std::int64_t i) {
+            const std::int64_t extent = shape[shape.rank() - 1 - i % components];
+            return (is_at_end ? 1.5 : -1.5) / static_cast<double>(extent - 1);
+          });
+      SCOPED_TRACE(fmt::format("{} {}", shape, is_at_end));
+      for_each([&] {
+        ThreadPool pool(3);
+        for (const ParallelRunner& runner : {serial_runner(), pool.runner()}) {
+          const std::vector<double> by_image =
+              gradients(image, upstream, {.displacement = field}, Layout::dense, runner)[0];
+          for (std::size_t i = 0; i < by_image.size(); ++i) {
+            const bool is_infinite = static_cast<std::int64_t>(i) % width == column;
+            ASSERT_EQ(std::isinf(by_image[i]), is_infinite) << i;
+            ASSERT_FALSE(std::isnan(by_image[i])) << i;
+          }
+        }
+      });
+    }
+  }
+}
+
 // With a field in f64 each voxel is loaded. Voxels and upstream gradients that are not finite make
 // the gradient NaN, as 0·voxel is.
 TEST_F(OneThread, NearestVoxelsThatAreFiniteNeedNotBeLoaded) {

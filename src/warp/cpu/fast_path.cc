@@ -165,7 +165,7 @@ template <int rank> class FastRow {
     if (with_gradient_) store_field_gradient();
     if (!adds_up_) return;
     if (!has_vectors_ && is_linear) leave_slots(rank, chunk_.count, false, &cells_);
-    if (!is_linear) leave_slots(chunk_.count, ready_.offset);
+    leave_slots(chunk_.count, ready_.offset);
     add_to_sums(plan_, sums_, image_of_sums_, chunk_, ready_, repeated);
   }
 
@@ -297,7 +297,7 @@ template <int rank> class FastRow {
   template <class E> void sample_nearest(const E* plane, const E* given, E* value, bool is_first) {
     const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d)), end = chunk_.count;
     // Voxels that no row before has touched, as linear sampling fetches them.
-    const E* const ahead = plane + 3 * pass_.image.strides[3] + 3 * lanes;
+    const E* const ahead = plane + 6 * pass_.image.strides[3] + 3 * lanes;
     alignas(64) E values[kChunk];
     E* const to = value != nullptr ? value : values;
     const std::int32_t* const offsets = ready_.offset;
@@ -306,7 +306,7 @@ template <int rank> class FastRow {
     for (std::int64_t slot = 0; slot < end; slot += lanes) {
       const std::int64_t i = std::min(slot, end - lanes);
       const std::int32_t* const offset = offsets + slot;
-      hwy::Prefetch(ahead + offset[0]);
+      for (std::int64_t k = 0; k < lanes; k += 8) hwy::Prefetch(ahead + offset[k]);
       hwy::Prefetch(to + i + kChunk);
       if (HWY_LIKELY(is_inside[slot])) {
         joins ? copy_elements<E, true>(plane, offset, to + i)
