@@ -90,8 +90,7 @@ def register(
         slabs, moving_slabs: similis.distributed.Slabs, of fixed and moving, which are then own rows
             [1,C,z,Y,X] or [1,C,y,X], of volumes that no rank holds whole. It is then
             similis.distributed.register(), which returns own rows of the field. moving_slabs are
-            by default those of fixed. Masks are own rows likewise. Labels, the stage symmetric and
-            the metric dice are refused.
+            by default those of fixed. Masks and labels are own rows likewise.
         callback: called as callback(stage, level, iteration, loss) after each iteration; returning
             False ends the registration with the last valid field. On a GPU it is told of up to
             10 iterations of the deformable stage at a time, after all of them.
@@ -168,10 +167,6 @@ def register(
     return Registration(found, own, other, world, seconds, labels, masks)
 
 
-# What images in slabs do not take.
-_NOT_ON_SLABS = ("fixed_labels", "moving_labels")
-
-
 # similis.distributed.register(), once somebody has imported similis.distributed, as who has slabs did.
 _register_slabs: Optional[Callable[..., Any]] = None
 
@@ -191,12 +186,5 @@ def _on_slabs(given: dict[str, Any]) -> Any:
         raise TypeError(
             f"register: slabs is of type {type_name(slabs)}; it must be similis.distributed.Slabs"
         )
-    for name in _NOT_ON_SLABS:
-        if given[name] is not defaults[name] and given[name] != defaults[name]:
-            raise ValueError(f"register: {name} is given with slabs, which do not take it")
-    taken = {
-        name: given[name]
-        for name in defaults
-        if name not in (*_NOT_ON_SLABS, "slabs", "moving_slabs")
-    }
+    taken = {name: given[name] for name in defaults if name not in ("slabs", "moving_slabs")}
     return _register_slabs(given["fixed"], given["moving"], slabs, given["moving_slabs"], **taken)

@@ -134,6 +134,14 @@ def operations(slabs):
         ).displacement,
         (), 60 * near, False,
     )  # fmt: skip
+    yield (
+        "register both ways",
+        lambda: sd.register(
+            x, y, slabs, stages=("symmetric",), levels=(1,), iterations=(1,), fluid=0.6, elastic=0.4,
+            fixed_labels=labels[0, 0], moving_labels=labels, metrics=["ncc", "dice"],
+        ).displacement,
+        (), 130 * near, False,
+    )  # fmt: skip
     if slabs.ranks == 3:  # both copies go to all other ranks, and smoothing fetches rows
         copies = 2 * 4 * 16**3 * (slabs.ranks - 1)
         yield "linear", lambda: linear_stage(x, y, slabs), (), copies + 12 * near, False
@@ -186,4 +194,7 @@ def peaks(slabs):
         assert growth < of_whole, (growth, of_whole)
 
 
-_OF_FIELDS = ("jacobian", "affine_grid", "compose", "exponentiate", "invert", "register", "sample")
+_OF_FIELDS = (
+    "jacobian", "affine_grid", "compose", "exponentiate", "invert", "register", "register both ways",
+    "sample",
+)  # fmt: skip

@@ -16,7 +16,7 @@ from ..gathering import gathered
 from ..rows import halos, rows_of
 from ..slabs import Slabs
 
-_REPAIRS = 20
+REPAIRS = 20
 _DILATION = 2
 
 
@@ -58,7 +58,7 @@ def _determinants(u: Tensor, slabs: Slabs) -> Tensor:
     return least
 
 
-def _bad(u: Tensor, slabs: Slabs, bound: float) -> tuple[Tensor, int, float]:
+def bad_voxels(u: Tensor, slabs: Slabs, bound: float) -> tuple[Tensor, int, float]:
     """Which own voxels are below the bound, how many of all are, and the least determinant."""
     found = _determinants(u, slabs)
     bad = ~(found >= bound)
@@ -69,7 +69,7 @@ def _bad(u: Tensor, slabs: Slabs, bound: float) -> tuple[Tensor, int, float]:
     return bad, int(sum(float(each[0]) for each in every)), least
 
 
-def _repaired(u: Tensor, bad: Tensor, slabs: Slabs) -> Tensor:
+def repaired(u: Tensor, bad: Tensor, slabs: Slabs) -> Tensor:
     """u smoothed about bad voxels."""
     flags = bad[:, None].float()
     wanted = halos(slabs, _DILATION, _DILATION)
@@ -86,12 +86,12 @@ def _repaired(u: Tensor, bad: Tensor, slabs: Slabs) -> Tensor:
 def guard(u: Tensor, slabs: Slabs, bound: float) -> tuple[bool, Tensor, float]:
     """Whether u passes, at once or smoothed about its bad voxels up to 20 times; that field, and
     its least determinant. The same answer on every rank."""
-    bad, count, least = _bad(u, slabs, bound)
-    for _ in range(_REPAIRS):
+    bad, count, least = bad_voxels(u, slabs, bound)
+    for _ in range(REPAIRS):
         if count == 0:
             break
-        u = _repaired(u, bad, slabs)
-        bad, count, least = _bad(u, slabs, bound)
+        u = repaired(u, bad, slabs)
+        bad, count, least = bad_voxels(u, slabs, bound)
     return count == 0, u, least
 
 

@@ -27,7 +27,7 @@ from ..slabs import Slabs
 from .images import Image, rows_first, shrunk
 
 LINEAR = ("translation", "rigid", "similarity", "affine")
-STAGES = (*LINEAR, "deformable")
+STAGES = (*LINEAR, "deformable", "symmetric")
 STARTS = ("auto", "centers", "moments", "identity")
 _LONGEST = 165  # voxels along the longest side of fixed's copy
 _LONGEST_OF_MOVING = 330  # at most, where moving is larger than fixed
@@ -155,10 +155,10 @@ def found_map(
     return Found(in_mm, bool(ended), found.history[:iterations])
 
 
-def mask_of(
+def own_rows_of(
     agreement: Agreement, name: str, mask: Any, image: Tensor, slabs: Slabs
 ) -> Optional[Tensor]:
-    """Own rows of a mask as [1,1,z,Y,X], 1 or 0 in f32; it lies as its image."""
+    """Own rows of what is given beside an image, as [1,1,z,Y,X]; it lies as its image."""
     if mask is None:
         agreement.entries[name] = None
         return None
@@ -171,9 +171,16 @@ def mask_of(
         raise ValueError(
             f"{name} is {mask.dtype} on {mask.device}; it must be numbers on {image.device}"
         )
-    held = mask.detach().reshape([1, 1, *shape])
-    counts: Tensor = ((held != 0) & (held == held)).float()
-    return counts
+    rows: Tensor = mask.detach().reshape([1, 1, *shape])
+    return rows
+
+
+def mask_of(
+    agreement: Agreement, name: str, mask: Any, image: Tensor, slabs: Slabs
+) -> Optional[Tensor]:
+    """Own rows of a mask as [1,1,z,Y,X], 1 or 0 in f32."""
+    held = own_rows_of(agreement, name, mask, image, slabs)
+    return None if held is None else ((held != 0) & (held == held)).float()
 
 
 def stages_of(given: Any) -> list[str]:
@@ -181,7 +188,7 @@ def stages_of(given: Any) -> list[str]:
         raise TypeError(f"stages is {given!r}; it must be a tuple or a list")
     for each in given:
         if each not in STAGES:
-            raise ValueError(f"stages has {each!r}; on slabs it must be of {', '.join(STAGES)}")
+            raise ValueError(f"stages has {each!r}; it must be of {', '.join(STAGES)}")
     return list(given)
 
 
@@ -243,9 +250,10 @@ def refuse_options(rank: int, options: dict[str, Any]) -> None:
         return
     tiny = torch.arange(8.0**rank, device="cpu").reshape([1] + [8] * rank)
     place = torch.eye(rank + 1, device="cpu").numpy()
+    labels = (tiny[0] > 9).int()
     plain_register(
         tiny, tiny.sqrt(), fixed_affine=place, moving_affine=place, init="identity", **options,
-        callback=lambda *_: False,
+        fixed_labels=labels, moving_labels=labels, callback=lambda *_: False,
     )  # fmt: skip
     if len(_tried) < 1024:
         _tried.add(tried)
