@@ -18,9 +18,12 @@ from torch import Tensor
 from .._functions.correlation import lncc, lncc_loss
 from .._functions.ssim import ssim, ssim_loss
 from .._library import measures, values
+from .._torch.binding import run_measure
+from .._torch.measure_operators import empty_value
 from .agreement import Agreement
+from .middles import is_read, middle_of
 from .operands import as_five, require_images, require_mask, taken_images
-from .rows import halos, rows_of
+from .rows import halos, refuse_second_derivative, rows_of
 from .slabs import Slabs
 from .sums import (
     pixel_error_sums,
@@ -104,6 +107,7 @@ class Centres:
         """The rows of the map whose centres are own rows; not multiplied by a mask."""
         self.settle()
         slabs, first = self.slabs, self.fetched[self.slabs.rank][0]
+        middle = middle_of(x, y, self.valid_mask, slabs) if self._reads_middle(function, x) else None
         near = [rows_of(each, slabs, self.fetched, 2, wide=True) for each in (x, y)]
         valid = self._fetched_mask(self.valid_mask)
         start, stop = self.own_centres()
@@ -111,19 +115,43 @@ class Centres:
             empty = near[0].sum() + near[1].sum() if near[0].is_floating_point() else near[0].sum()
             shape = [*x.shape[:2], 0, *self.plane(x)]
             return (empty * 0).to(result_dtype(x)).expand(shape)
-        rows = function(*near, valid_mask=valid, reduction="none", **self.options)
+        rows = self._map(function, near[0], near[1], valid, middle)
         begin = start - first - self.first_centre()
         return rows.narrow(2, begin, stop - start)
+
+    def _reads_middle(self, function: Callable[..., Any], x: Tensor) -> bool:
+        return function in (ssim, ssim_loss) and is_read("ssim ", x)
+
+    def _map(
+        self,
+        function: Callable[..., Any],
+        x: Tensor,
+        y: Tensor,
+        valid_mask: Optional[Tensor],
+        middle: Optional[Tensor],
+    ) -> Tensor:
+        if middle is None:
+            whole: Tensor = function(
+                x, y, valid_mask=valid_mask, reduction="none", **self.options
+            )
+            return whole
+        text = self._text(function.__name__, reduction="none")
+        apply: Any = _MapAboutMiddle.apply
+        rows: Tensor = apply(x.contiguous(), y.contiguous(), valid_mask, middle, text)
+        return rows
+
+    def _text(self, operation: str, **more: Any) -> str:
+        of, form = _FORMS[operation]
+        options = dict(self.options)
+        if options.get("data_range") is not None:
+            options["data_range"] = values.plain_range(operation, options["data_range"])
+        return measures.text(of, self._rank - 2, operation, **options, **form, **more)
 
     def sums(
         self, operation: str, x: Tensor, y: Tensor, reduction: str
     ) -> tuple[Tensor, Tensor]:
         """The whole's Σ weight·value and Σ weight, [N,C], for a reduction."""
-        of, form = _FORMS[operation]
-        options = dict(self.options)
-        if options.get("data_range") is not None:
-            options["data_range"] = values.plain_range(operation, options["data_range"])
-        text = measures.text(of, x.dim() - 2, operation, **options, **form, sums=True)
+        text = self._text(operation, sums=True)
         of_halves = x.dtype in (torch.float16, torch.bfloat16)
         plan = Plan(self.slabs, self.radius, self.first_centre(), self.settle, of_halves)
         expected = 1.0
@@ -173,6 +201,35 @@ class Centres:
 
     def rows_of_whole(self, plane: list[int]) -> float:
         return float((self.slabs.extent - 2 * self.first_centre()) * math.prod(plane))
+
+
+class _MapAboutMiddle(torch.autograd.Function):
+    """SSIM's map of a volume's rows on a GPU, with the rounding errors of the whole volume's."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, y: Tensor, valid_mask: Optional[Tensor], middle: Tensor, text: str
+    ) -> Tensor:
+        ctx.text = text
+        ctx.save_for_backward(x, y, valid_mask, middle)
+        result = empty_value(x, measures.parse(text))
+        run_measure(
+            measures.parse(text), x, y, None, valid_mask, None, result, None, None, middle
+        )
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
+        refuse_second_derivative(ctx.text.split(" ", 1)[0])
+        x, y, valid_mask, middle = ctx.saved_tensors
+        by = [
+            torch.empty_like(each) if wanted else None
+            for each, wanted in zip((x, y), ctx.needs_input_grad)
+        ]
+        run_measure(
+            measures.parse(ctx.text), x, y, None, valid_mask, upstream, None, *by, middle
+        )
+        return *by, None, None, None
 
 
 class _Call(Centres):
@@ -296,7 +353,12 @@ def l1_ssim_of_slabs(
     if call.reduction == "none":
         rows = _map("ssim_loss", call, x, y)
         return (1 - weight) * _errors(call, x, y) + weight * rows
+    given = call.mask
+    if is_read("ssim ", x) and given is None and call.valid_mask is None:
+        # A GPU takes a volume's SSIM with an L1 term by the kernels of masks: so do its parts.
+        call.mask = x.new_ones(()).expand(x.shape[2:])
     of_ssim = reduced(*call.sums("ssim_loss", x, y, call.reduction), call.reduction, 0.0)
+    call.mask = given
     of_errors = reduced(*_sums_of_errors(call, x, y), call.reduction, 0.0)
     return ((1 - weight) * of_errors + weight * of_ssim).to(result_dtype(x))
 

@@ -91,12 +91,11 @@ def compare_ranks():
 TOLERANCE = {
     torch.float64: (1e-12, 1e-10),
     torch.float32: (1e-6, 1e-6),
-    # Sums are rounded once, as one process rounds them, to the other side now and then.
-    torch.float16: (1e-6, 1e-4),
-    torch.bfloat16: (1e-6, 1e-4),
+    # Sums are rounded once, as one process rounds them, to the other side now and then: of a slab of
+    # one row, one of 180 voxels was 1.4e-4.
+    torch.float16: (1e-6, 3e-4),
+    torch.bfloat16: (1e-6, 3e-4),
 }
-# Seen on two H200s: 1.2e-6 of SSIM with windows of 1×3×5, 1.4e-4 of halves.
-GPU_GRADIENTS = {torch.float32: 2e-6, torch.float16: 3e-4, torch.bfloat16: 3e-4}
 
 
 def weights_of(*shape):
@@ -134,15 +133,13 @@ def check_measure(
         upstream = torch.ones_like(upstream)  # with another one process rounds a second time
     wanted = torch.autograd.grad(expected, (x, y), upstream)
     of_value, of_gradient = TOLERANCE[dtype]
-    # A GPU's sums of windows are f32 about a constant. Sums of a volume in slabs have the whole's;
-    # maps, pictures, MS-SSIM's coarser levels and L1-SSIM's other path do not.
-    has_constant = len(shape) == 5 and not is_map and name in ("ssim", "ssim_loss")
+    # A GPU's sums of windows are f32 about a constant. Volumes in slabs have the whole's; pictures
+    # and MS-SSIM's coarser levels do not.
+    has_constant = len(shape) == 5 and not name.startswith("ms_ssim")
     is_rounded = DEVICE.type == "cuda" and dtype == torch.float32 and "ssim" in name
     is_rounded &= not has_constant
     if is_rounded:
         of_value, of_gradient = 2e-6, 5e-6
-    elif DEVICE.type == "cuda" and dtype in GPU_GRADIENTS:
-        of_gradient = GPU_GRADIENTS[dtype]
     for slabs in splits(shape[2]):
         a, b = own(x, slabs), own(y, slabs)
         own_weights = {

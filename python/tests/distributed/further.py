@@ -7,10 +7,30 @@ from cases import DEVICE, check, check_measure, check_transform, noise, own, spl
 
 import similis
 import similis.distributed as sd
-from similis.distributed import plan, transport
+from similis.distributed import plan, transport, window_sums, windows
+
+
+def about_a_middle():
+    """What GPUs alone do: maps and L1-SSIM of volumes are computed about the whole's middle. A CPU does
+    not read it, and has the whole's values all the same."""
+    before = windows.is_read
+    always = lambda text, x: text.startswith("ssim ") and x.dim() == 5  # noqa: E731
+    modules = (windows, window_sums)
+    try:
+        for module in modules:
+            module.is_read = always
+        for padding in ("valid", "same"):
+            check_measure("l1_ssim", {"window_size": 3, "padding": padding})
+            check_measure("ssim_loss", {"window_size": 3, "padding": padding, "reduction": "none"})
+        check_measure("l1_ssim", {"window_size": 3}, torch.float16, (1, 2, 19, 6, 7))
+        check_measure("ssim", {"window_size": 3, "reduction": "none"}, masks=("valid_mask",))
+    finally:
+        for module in modules:
+            module.is_read = before
 
 
 def main():
+    about_a_middle()
     small, volume = (2, 2, 9, 8), (1, 2, 9, 7, 8)
     for dtype in (torch.float16, torch.float64):
         check_measure("ssim", {"window_size": 3, "padding": "same"}, dtype, volume)

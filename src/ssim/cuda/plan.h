@@ -80,6 +80,11 @@ struct CudaPlan {
   bool has_gradient() const { return !pass.x_gradient.empty() || !pass.y_gradient.empty(); }
   bool has_masks() const { return !pass.mask.empty() || !pass.valid_mask.empty(); }
   bool reduces() const { return pass.reduction != Reduction::none; }
+  /// A slice of a volume, which has its volume's middle, takes the volume's kernels: a picture's
+  /// round otherwise.
+  bool is_volume() const {
+    return geometry.extent[0] > 1 || geometry.radius[0] > 0 || !pass.middle.empty();
+  }
   /// The factors of a result's sums of 1 - SSIM and of |x - y| if there is no mask.
   PlaneSlopes each_slopes() const;
   void allocate_sums();

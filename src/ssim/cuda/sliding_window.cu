@@ -403,8 +403,7 @@ bool can_slide_window(const CudaPlan& plan) {
                          (pass.l1_weight == 0 || (plan.reduces() && pass.mask.empty())) &&
                          (!pass.valid_mask.empty() ? can_weigh_pixels(plan)
                                                    : knows_padding(pass) || can_leave_rim(plan));
-  const bool is_plane =
-      g.extent[0] == 1 && g.radius[0] == 0 && has_taps_for(plan) && pass.window.y == pass.window.x;
+  const bool is_plane = !plan.is_volume() && has_taps_for(plan) && pass.window.y == pass.window.x;
   const bool is_countable = g.extent[1] < 1 << 28 && g.extent[2] < 1 << 28 &&
                             g.planes * (g.extent[2] / 160 + 1) < 1 << 30;
   const bool weighs_sums = pass.of_sums && !pass.mask.empty();  // no kernel does

@@ -245,7 +245,8 @@ bool uses_sliding_window(const Pass& pass) { return can_halve_on_the_way(CudaPla
 
 bool uses_separable(const Pass& pass) {
   const CudaPlan plan(pass, {});
-  return can_separate(plan) && (plan.geometry.extent[0] > 1 || !can_take_any_window(plan));
+  const bool has_slices = plan.geometry.extent[0] > 1 || !pass.middle.empty();
+  return can_separate(plan) && (has_slices || !can_take_any_window(plan));
 }
 
 void ssim_cuda(const Pass& given, const Execution& exec) {

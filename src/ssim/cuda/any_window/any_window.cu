@@ -60,7 +60,7 @@ template <class T> class AnyWindow {
   explicit AnyWindow(CudaPlan& plan)
       : plan_(plan),
         pass_(plan.pass),
-        is_volume_(plan.geometry.extent[0] > 1 || plan.geometry.radius[0] > 0),
+        is_volume_(plan.is_volume()),
         fields_(plan.pass.valid_mask.empty() ? 4 : 5) {
     const Geometry& g = plan.geometry;
     const std::vector<double>* const taps[kAxes] = {
