@@ -101,10 +101,10 @@ def register(
         ValueError, TypeError: in one sentence that names the argument or file.
         KeyboardInterrupt: Ctrl-C ends it after the iteration under way; nothing is left behind.
     """
-    if unknown:
-        refuse_options("register", unknown, register)
     if slabs is not None or moving_slabs is not None:
         return _on_slabs(locals())
+    if unknown:
+        refuse_options("register", unknown, register)
     from ..volumes import register_inputs as inputs
     from ..volumes.registration import Registration
 
@@ -187,4 +187,5 @@ def _on_slabs(given: dict[str, Any]) -> Any:
             f"register: slabs is of type {type_name(slabs)}; it must be similis.distributed.Slabs"
         )
     taken = {name: given[name] for name in defaults if name not in ("slabs", "moving_slabs")}
+    taken.update(given["unknown"])
     return _register_slabs(given["fixed"], given["moving"], slabs, given["moving_slabs"], **taken)

@@ -9,23 +9,30 @@ raise a ValueError that names the argument, and the group works on. Own rows are
 
 A call that has work of its own to give to a GPU first agrees `later`: settle() gathers the hashes
 before pixels move, while the GPU works.
+
+What a function refuses before its agreement begins, as an argument that it does not have, `heard`
+tells the others.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from typing import Any, Optional
+from typing import Any, Callable, Optional, TypeVar
 
 import torch
 from torch import Tensor
 
+from .._library.schema import TABLES
 from .._torch.tensors import is_transformed
 from .failure import require_group, sends_from_cpu
 from .gathering import gathered, gathered_objects
 from .slabs import Slabs, require_slabs
 from .transport import connect
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 _agreed: set[tuple[Any, bytes]] = set()
+_heard = 0  # agreements that have ended
 
 
 class Agreement:
@@ -54,10 +61,12 @@ class Agreement:
         shape: list[Any] = list(tensor.shape)
         if not -len(shape) <= axis < len(shape):
             raise ValueError(f"{name} has shape {shape}; it has no axis {axis}")
+        axis %= len(shape)
         if shape[axis] != slabs.sizes[slabs.rank]:
+            rows = "1 row" if shape[axis] == 1 else f"{shape[axis]} rows"
             raise ValueError(
-                f"{name} has {shape[axis]} rows; the slab of rank {slabs.rank} has "
-                f"{slabs.sizes[slabs.rank]}"
+                f"{name} has shape {shape}, {rows} along axis {axis}; the slab of rank {slabs.rank} "
+                f"has {slabs.sizes[slabs.rank]}"
             )
         shape[axis] = "rows"
         self._describe(name, tensor, shape)
@@ -84,13 +93,17 @@ class Agreement:
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        global _heard
         if kind is not None and not issubclass(kind, (ValueError, TypeError)):
             return
+        _heard += 1
         noted = self.slabs.taken_beyond() if self.slabs.has_beyond_on_cpu() else None
         said = noted
         if error is not None:  # a loss refuses as its measure does
             said = str(error).removeprefix(f"{self.operation}: ")
             said = said.removeprefix(f"{self.operation.removesuffix('_loss')}: ")
+            of_part, _, rest = said.partition(": ")  # an operation that this one is made of
+            said = rest if of_part in TABLES or of_part == "histogram" else said
         digest = hashlib.sha256(repr((self.operation, self.entries, said)).encode()).digest()[:15]
         self._key, self._said = (self.slabs.group, digest), said
         if self._is_remembered() and said is None and self._key in _agreed:
@@ -131,12 +144,32 @@ class Agreement:
                     f"{operation}: rank {rank} calls it while rank 0 calls {first_operation}"
                 )
             for name in sorted({*first, *entries}, key=str):
-                if first.get(name) != entries.get(name):
+                if repr(first.get(name)) != repr(entries.get(name)):
                     raise ValueError(
                         f"{operation}: {name} is {_shown(first.get(name))} on rank 0 and "
                         f"{_shown(entries.get(name))} on rank {rank}; it must be alike on all ranks"
                     )
         raise ValueError(f"{self.operation}: the ranks' arguments differ")
+
+
+def heard(function: Function) -> Function:
+    """A function of slabs whose refusals all ranks hear of, also of what one rank gives wrongly before
+    the function has begun to agree."""
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        before = _heard
+        try:
+            return function(*arguments, **options)
+        except (ValueError, TypeError) as error:
+            given = [each for each in (*arguments, *options.values()) if isinstance(each, Slabs)]
+            if _heard != before or not given:
+                raise
+            with Agreement(function.__name__, given[0]):
+                raise
+        return None
+
+    return call  # type: ignore[return-value]
 
 
 def _comparable(value: Any) -> Any:

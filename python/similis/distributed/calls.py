@@ -1,39 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of the public functions before they reach their operation: layouts of images, and refusals
-of arguments that a function does not have, which all ranks must hear of."""
+of options that a function does not have."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Sequence
 from typing import Any, Callable, Optional, TypeVar
 
 from torch import Tensor
 
 from .._functions.layouts import Layout, channel_index
-from .agreement import Agreement
-from .slabs import Slabs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _MASKS = ("mask", "valid_mask")
 
 
 def refuse_unknown(
-    function: Callable[..., Any],
-    names: Optional[frozenset[str]],
-    arguments: Sequence[Any],
-    options: dict[str, Any],
+    function: Callable[..., Any], names: Optional[frozenset[str]], options: dict[str, Any]
 ) -> None:
-    """Raises on all ranks where one gives an option that the function does not have. names: those of
-    named_of()."""
+    """Refuses an option that the function does not have. names: those of named_of()."""
     if names is None or names.issuperset(options):
         return
     unknown = next(each for each in options if each not in names)
-    for each in (*arguments, *options.values()):
-        if isinstance(each, Slabs):
-            with Agreement(function.__name__, each):
-                raise ValueError(f"there is no option {unknown} on slabs")
+    raise ValueError(f"{function.__name__}: there is no option {unknown} on slabs")
 
 
 def named_of(function: Callable[..., Any]) -> Optional[frozenset[str]]:
@@ -54,19 +44,15 @@ def rows_axis(arguments: dict[str, Any]) -> int:
     return 2 if axis % x.dim() == 1 else 1
 
 
-def layout_of(operation: str, x: Any, slabs: Any, channel_axis: Any) -> Optional[Layout]:
+def layout_of(operation: str, x: Any, channel_axis: Any) -> Optional[Layout]:
     """The axes of images whose channels do not come second; None if they do."""
     if channel_axis is None:
         return None
-    try:
-        if not isinstance(x, Tensor) or x.dim() not in (4, 5):
-            raise ValueError("channel_axis is given; x must be a torch.Tensor of 4 or 5 axes")
-        channel_index(operation, "x", x.dim(), channel_axis, 1)
-    except (ValueError, TypeError) as error:
-        if not isinstance(slabs, Slabs):
-            raise
-        with Agreement(operation, slabs):
-            raise ValueError(str(error).removeprefix(f"{operation}: ")) from None
+    if not isinstance(x, Tensor) or x.dim() not in (4, 5):
+        raise ValueError(
+            f"{operation}: channel_axis is given; x must be a torch.Tensor of 4 or 5 axes"
+        )
+    channel_index(operation, "x", x.dim(), channel_axis, 1)
     return Layout(operation, "x", tuple(x.shape), channel_axis)
 
 
@@ -84,7 +70,7 @@ def takes_channel_axis(measure: Function) -> Function:
     def call(
         x: Any, y: Any, slabs: Any, *, channel_axis: Optional[int] = None, **options: Any
     ) -> Any:
-        layout = layout_of(measure.__name__, x, slabs, channel_axis)
+        layout = layout_of(measure.__name__, x, channel_axis)
         if layout is None:
             return measure(x, y, slabs, **options)
         masks = {each: channels_second(layout, options[each]) for each in _MASKS if each in options}

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor, Shard
 
+from .agreement import heard
 from .calls import named_of, refuse_unknown
 from .slabs import Slabs
 
@@ -37,9 +38,10 @@ def takes_dtensors(
         signature = inspect.signature(function)
         names = named_of(function)
 
+        @heard
         @functools.wraps(function)
         def call(*arguments: Any, **options: Any) -> Any:
-            refuse_unknown(function, names, arguments, options)
+            refuse_unknown(function, names, options)
             if not any(isinstance(each, DTensor) for each in (*arguments, *options.values())):
                 return function(*arguments, **options)
             bound = signature.bind(*arguments, **options)

@@ -27,8 +27,9 @@ from .transport import Homeward, Messages
 
 
 def _require_field(agreement: Agreement, name: str, field: Any, slabs: Slabs) -> None:
-    agreement.array(name, field, slabs, 1)
-    rank = field.dim() - 2
+    rank = field.dim() - 2 if isinstance(field, Tensor) else 2
+    if rank in (2, 3):
+        agreement.array(name, field, slabs, 1)
     if rank not in (2, 3) or field.shape[-1] != rank or not field.is_floating_point():
         raise ValueError(
             f"{name} is {field.dtype} {list(field.shape)}; it must be [N,Y,X,2] or [N,Z,Y,X,3] of "
@@ -41,7 +42,7 @@ def exponentiate(v: Tensor, slabs: Slabs, n: int = 7, *, align_corners: bool = T
     with Agreement("exponentiate", slabs, n=n, align_corners=align_corners) as agreement:
         _require_field(agreement, "v", v, slabs)
         if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= 32:
-            raise ValueError(f"n is {n!r}; it must be from 0 to 32")
+            raise ValueError(f"n is {n!r}; it must be a whole number from 0 to 32")
     u = (v if v.dtype == torch.float64 else v.float()) * 2.0**-n
     for _ in range(n):
         u = u + compose(u, u, slabs, align_corners=align_corners)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Optional, Union
 import torch
 from torch import Tensor
 
-from .agreement import Agreement
+from .agreement import Agreement, heard
 from .slabs import Slabs
 
 Path = Union[str, "os.PathLike[str]"]
@@ -98,6 +98,11 @@ def _read_exactly(file: Any, count: int, path: Path) -> bytes:
     return b"".join(parts)
 
 
+def _require_path(path: Any) -> None:
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(f"path is of type {type(path).__name__}; it must be a str or a PathLike")
+
+
 def _header(path: Path) -> tuple[Header, int]:
     with _open(path) as file:
         raw = _read_exactly(file, 348, path)
@@ -137,6 +142,9 @@ def read(
     error: Optional[Exception] = None
     x, header = torch.empty(0), None
     try:
+        _require_path(path)
+        if not isinstance(dtype, torch.dtype):
+            raise ValueError(f"read: dtype is {dtype!r}; it must be a torch.dtype, as torch.float32")
         header, offset = _header(path)
         slabs = Slabs.even(header.shape[0], mesh) if sizes is None else Slabs(sizes, mesh)
         if slabs.extent != header.shape[0]:
@@ -219,6 +227,7 @@ def _new_header(shape: Sequence[int], like: Optional[Header]) -> bytes:
     return bytes(raw)
 
 
+@heard
 def write(path: Path, x: Tensor, slabs: Slabs, like: Optional[Header] = None) -> None:
     """Writes own rows [1,1,z,Y,X], as f32, into one .nii that all ranks see: whole or not at all.
 
@@ -226,11 +235,16 @@ def write(path: Path, x: Tensor, slabs: Slabs, like: Optional[Header] = None) ->
     """
     part = f"{path}.part"
     with Agreement("write", slabs, path=str(path)) as agreement:
+        _require_path(path)
+        if like is not None and not isinstance(like, Header):
+            raise ValueError(f"like is of type {type(like).__name__}; it must be a header of read()")
         agreement.array("x", x, slabs, 2)
         if x.dim() != 5 or x.shape[0] != 1 or x.shape[1] != 1:
             raise ValueError(f"x has shape {list(x.shape)}; it must be [1,1,z,Y,X]")
         if str(path).endswith(".gz"):
             raise ValueError(f"{path} ends in .gz, which ranks cannot write together; write a .nii")
+        if not str(path).endswith(".nii"):
+            raise ValueError(f"{path} does not end in .nii; NIfTI is what ranks write together")
     raw = _new_header([slabs.extent, *x.shape[3:]], like)
     try:
         with Agreement("write", slabs, path=str(path)), _as_value_error():

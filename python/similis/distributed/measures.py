@@ -69,7 +69,7 @@ def _pixel_error(
     channel_axis: Optional[int],
     options: dict[str, Any],
 ) -> Tensor:
-    layout = layout_of(operation, x, slabs, channel_axis)
+    layout = layout_of(operation, x, channel_axis)
     x, y, mask = (channels_second(layout, each) for each in (x, y, mask))
     with Agreement(operation, slabs, **options) as agreement:
         require_images(agreement, x, y, slabs)
@@ -123,7 +123,7 @@ def _correlation(
     channel_axis: Optional[int],
     reduction: str,
 ) -> Tensor:
-    layout = layout_of(operation, x, slabs, channel_axis)
+    layout = layout_of(operation, x, channel_axis)
     x, y = channels_second(layout, x), channels_second(layout, y)
     with Agreement(operation, slabs, reduction=reduction) as agreement:
         require_images(agreement, x, y, slabs)

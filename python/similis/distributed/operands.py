@@ -19,10 +19,12 @@ from .slabs import Slabs
 
 
 def require_images(agreement: Agreement, x: Any, y: Any, slabs: Slabs) -> None:
-    agreement.array("x", x, slabs, 2)
-    agreement.array("y", y, slabs, 2)
-    if x.dim() not in (4, 5):
-        raise ValueError(f"x has shape {list(x.shape)}; it must be [N,C,H,W] or [N,C,D,H,W]")
+    for name, image in (("x", x), ("y", y)):
+        if isinstance(image, Tensor) and image.dim() not in (4, 5):
+            raise ValueError(
+                f"{name} has shape {list(image.shape)}; it must be [N,C,H,W] or [N,C,D,H,W]"
+            )
+        agreement.array(name, image, slabs, 2)
     if x.shape != y.shape or x.dtype != y.dtype or x.device != y.device:
         raise ValueError(
             f"y is {y.dtype} {list(y.shape)}; it must be as x, {x.dtype} {list(x.shape)}"
@@ -44,14 +46,16 @@ def taken_images(
 
 def require_mask(agreement: Agreement, name: str, mask: Any, x: Tensor, slabs: Slabs) -> None:
     """A mask in slabs as x, with N and C left out or 1; or None."""
-    agreement.array(name, mask, slabs, 2 - x.dim(), may_be_none=True)
-    if mask is None:
-        return
-    missing = x.dim() - mask.dim()
-    fits = 0 <= missing <= 2 and all(
-        extent == x.shape[axis] or (axis < 2 and extent == 1)
-        for axis, extent in enumerate(mask.shape, missing)
-    )
+    missing = x.dim() - mask.dim() if isinstance(mask, Tensor) else 0
+    fits = 0 <= missing <= 2
+    if fits:
+        agreement.array(name, mask, slabs, 2 - x.dim(), may_be_none=True)
+        if mask is None:
+            return
+        fits = all(
+            extent == x.shape[axis] or (axis < 2 and extent == 1)
+            for axis, extent in enumerate(mask.shape, missing)
+        )
     if not fits:
         raise ValueError(
             f"{name} has shape {list(mask.shape)}; it must be the images' {list(x.shape)}, with N "

@@ -9,7 +9,7 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from .agreement import Agreement
+from .agreement import Agreement, heard
 from .gathering import sum_of_ranks
 from .slabs import Interval, Slabs
 from .transport import Exchange, send_home
@@ -65,6 +65,7 @@ def halos(slabs: Slabs, before: int, after: int) -> list[Interval]:
     return result
 
 
+@heard
 def halo(x: Tensor, slabs: Slabs, before: int, after: int, axis: int = 2) -> Tensor:
     """The rank's rows of x with `before` rows in front of them and `after` behind.
 
@@ -73,9 +74,13 @@ def halo(x: Tensor, slabs: Slabs, before: int, after: int, axis: int = 2) -> Ten
     owner, which adds them in the order of ranks.
     """
     with Agreement("halo", slabs, before=before, after=after, axis=axis) as agreement:
+        if not isinstance(axis, int):
+            raise ValueError(f"axis is {axis!r}; it must be a whole number")
         agreement.array("x", x, slabs, axis)
-        if before < 0 or after < 0:
-            raise ValueError(f"before is {before} and after is {after}; they must be 0 or more")
+        if not all(isinstance(each, int) and each >= 0 for each in (before, after)):
+            raise ValueError(
+                f"before is {before!r} and after is {after!r}; they must be whole numbers of 0 or more"
+            )
     return rows_of(x, slabs, halos(slabs, before, after), axis % x.dim())
 
 

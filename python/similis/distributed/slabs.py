@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -30,6 +31,20 @@ def _group_of(mesh: Any) -> Any:
     return mesh.get_group()
 
 
+def _whole_numbers(sizes: Any) -> tuple[int, ...]:
+    wrong = f"Slabs: sizes is {sizes!r}; it must be whole numbers, the rows of each rank"
+    if isinstance(sizes, (str, bytes)):
+        raise ValueError(wrong)
+    try:
+        return tuple(operator.index(each) for each in sizes)
+    except TypeError:
+        raise ValueError(wrong) from None
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 class Slabs:
     """The rows of the first spatial axis that each rank holds: those before it come first.
 
@@ -47,10 +62,11 @@ class Slabs:
         self.rank, self.ranks = dist.get_rank(self.group), dist.get_world_size(self.group)
         if self.rank < 0:
             raise ValueError("Slabs: this process is not in the mesh")
-        self.sizes = tuple(int(each) for each in sizes)
+        self.sizes = _whole_numbers(sizes)
         if len(self.sizes) != self.ranks:
             raise ValueError(
-                f"Slabs: sizes has {len(self.sizes)} numbers; there are {self.ranks} ranks"
+                f"Slabs: sizes has {_counted(len(self.sizes), 'number')}; there "
+                f"{'is' if self.ranks == 1 else 'are'} {_counted(self.ranks, 'rank')}"
             )
         if min(self.sizes) < 0 or sum(self.sizes) < 1:
             raise ValueError(
@@ -63,6 +79,8 @@ class Slabs:
     def even(extent: int, mesh: Any = None) -> Slabs:
         """Rows split as torch.chunk does, and DTensor: the last ranks may have fewer, or none."""
         ranks = dist.get_world_size(_group_of(mesh))
+        if isinstance(extent, bool) or not isinstance(extent, int) or extent < 1:
+            raise ValueError(f"Slabs: extent is {extent!r}; it must be a whole number of 1 or more")
         each = -(-extent // ranks)
         return Slabs([max(0, min(each, extent - rank * each)) for rank in range(ranks)], mesh)
 

@@ -189,8 +189,9 @@ def _block_rows(image: Tensor, axis: int, block_bytes: Optional[int], slabs: Sla
     return max(block_bytes // max(of_row, 1), 1)
 
 
-def _are_rows(reach: Sequence[int]) -> bool:
-    return len(reach) == 2 and all(isinstance(each, int) and each >= 0 for each in reach)
+def _are_rows(reach: Any) -> bool:
+    is_pair = isinstance(reach, (tuple, list)) and len(reach) == 2
+    return is_pair and all(isinstance(each, int) and each >= 0 for each in reach)
 
 
 def _plan(
@@ -216,19 +217,27 @@ def _plan(
         operation, slabs, later=True, image_slabs=image_slabs.sizes, **given
     ) as agreement:
         operand = "u" if operation == "compose" else "image"
+        if isinstance(image, Tensor) and image.dim() not in (4, 5):
+            shapes = "[N,Y,X,2] or [N,Z,Y,X,3]" if operation == "compose" else "[N,C,Y,X] or [N,C,Z,Y,X]"
+            raise ValueError(f"{operand} has shape {list(image.shape)}; it must be {shapes}")
         agreement.array(operand, image, image_slabs, image_axis)
         agreement.array(name, field, slabs, 1, may_be_none=True)
         agreement.whole("affine", affine)
         agreement.whole("grid_affine", grid_affine)
         if reach_rows is not None and not _are_rows(reach_rows):
             raise ValueError(f"reach is {reach_rows!r}; it must be two whole numbers of 0 or more")
-        rank = image.dim() - 2
-        if rank not in (2, 3) or not (image.is_floating_point() or operation == "sample_labels"):
+        if block_bytes is not None and (not isinstance(block_bytes, int) or block_bytes < 1):
             raise ValueError(
-                f"{operand} is {image.dtype} {list(image.shape)}; give images of 2D or 3D"
+                f"block_bytes is {block_bytes!r}; it must be a whole number of 1 or more"
             )
+        rank = image.dim() - 2
+        if not (image.is_floating_point() or operation == "sample_labels"):
+            raise ValueError(f"{operand} is {image.dtype}; it must be of a float type")
         if field is not None and (field.dim() != rank + 2 or field.shape[-1] != rank):
-            raise ValueError(f"{name} has shape {list(field.shape)}; the image is {rank}D")
+            shape = "[N,Y,X,2]" if rank == 2 else "[N,Z,Y,X,3]"
+            raise ValueError(
+                f"{name} has shape {list(field.shape)}; it must be {shape}, as {operand} is {rank}D"
+            )
         if operation == "sample_labels" and image.dtype == torch.int64 and image.numel():
             _require_exact_labels(image)
         own_shape = own_shape_of(out_shape, slabs)

@@ -37,7 +37,7 @@ from .window_sums import Plan, window_sums
 
 def _radius(window_size: Any, spatial: int) -> int:
     """The window's radius along the first spatial axis."""
-    listed = [window_size] * spatial if isinstance(window_size, int) else list(window_size)
+    listed = window_size if isinstance(window_size, (tuple, list)) else [window_size] * spatial
     if len(listed) != spatial or not isinstance(listed[0], int) or listed[0] % 2 == 0:
         raise ValueError(
             f"window_size is {window_size!r}; it must be odd, one number or one an axis"

@@ -25,7 +25,7 @@ def main():
         with pytest.raises(ValueError, match=sentence):
             function(*arguments, **options)
 
-    refused("ssim: x has .* rows; the slab of rank", sd.ssim, wrong, b, slabs, window_size=3)
+    refused("ssim: x has shape .*; the slab of rank .* has", sd.ssim, wrong, b, slabs, window_size=3)
     refused("lncc: y is .*float64", sd.lncc, a, b.double() if last else b, slabs)
     refused(
         "ssim: padding is 'valid' on rank 0 and 'same'", sd.ssim, a, b, slabs, window_size=3,
@@ -41,7 +41,7 @@ def main():
     refused("sample: reach is", sd.sample, a, slabs, displacement=u, reach=(1,))
     given = {"window_size": 3, "weights": [0.5] if last else [1.0]}
     refused("ms_ssim: weights is", sd.ms_ssim, a, b, slabs, **given)
-    refused("register: metrics has 'dice'", sd.register, a, b, slabs, metrics=["dice"])
+    refused("register: the metric dice is given without", sd.register, a, b, slabs, metrics=["dice"])
     refused(
         "mutual_information: there is no option bins", sd.mutual_information, a, b, slabs, bins=3
     )
@@ -54,7 +54,7 @@ def main():
         displacement=u,
         mode="cubik" if last else "cubic",
     )
-    refused("compose: v has .* rows", sd.compose, u, u[:, :-1] if last else u, slabs)
+    refused("compose: v has shape .*; the slab of", sd.compose, u, u[:, :-1] if last else u, slabs)
     refused("invert: iterations is -1", sd.invert, u, slabs, -1)
     refused("exponentiate: n is 33", sd.exponentiate, u, slabs, 33)
     refused("halo: before is -1", sd.halo, a, slabs, -1, 0)
@@ -62,11 +62,74 @@ def main():
         sd.ssim(a, b, (3, 6))
     with pytest.raises(ValueError, match="Slabs: sizes has 9 numbers"):
         Slabs([1] * 9)
+    splits_that_are_none()
+    before_agreeing(a, b, u, slabs, last)
+    shapes(a, u, slabs)
     options(a, b, u, slabs, last)
     second(a, b, slabs)
     value = sd.ssim(a, b, slabs, window_size=3)
     assert abs(float(value) - float(similis.ssim(x, y, window_size=3))) < 1e-6
     dist.barrier()
+
+
+def splits_that_are_none():
+    for sizes in ([4.5, 3.5], "ab", 8, [None]):
+        with pytest.raises(ValueError, match="Slabs: sizes is .*; it must be whole numbers, the rows"):
+            Slabs(sizes)
+    for extent in (0, -1, 8.0, True, "8"):
+        with pytest.raises(ValueError, match="Slabs: extent is .*; it must be a whole number of 1"):
+            Slabs.even(extent)
+
+
+def before_agreeing(a, b, u, slabs, last):
+    """What one rank gives so wrongly that its function cannot begin, all ranks hear of at once."""
+    affine = torch.eye(3, 4, device=DEVICE)[None]
+    good = {"displacement": u}
+    for sentence, function, right, wrong in (
+        ("sample: grid is given with affine", sd.sample, good, {"grid": u, "affine": affine}),
+        ("sample: slabs is of type int; it must be Slabs", sd.sample, good, {**good, "slabs": 8}),
+        ("sample: reach is 3; it must be two whole", sd.sample, good, {**good, "reach": 3}),
+        ("sample: block_bytes is '9'", sd.sample, good, {**good, "block_bytes": "9"}),
+        ("sample: there is no option colour", sd.sample, good, {**good, "colour": 3}),
+        ("sample: .* takes 2 positional arguments", sd.sample, good, {**good, "more": (3,)}),
+        ("halo: before is 1.0 and after is 1", sd.halo, {"more": (1, 1)}, {"more": (1.0, 1)}),
+        ("halo: axis is 2.0", sd.halo, {"more": (1, 1)}, {"more": (1, 1, 2.0)}),
+        ("write: path is of type int", sd.write, {}, {"path": 3}),
+        ("write: like is of type int", sd.write, {}, {"like": 3}),
+        ("write: .*x.png does not end in .nii", sd.write, {}, {"path": "/nowhere/x.png"}),
+        ("ssim: window_size is 3.0; it must be odd", sd.ssim, {"window_size": 3}, {"window_size": 3.0}),
+        ("lncc: data_range is 1.0 on|lncc: there is no option", sd.lncc, {}, {"data_range": 1.0}),
+        ("ms_ssim: (height|the first spatial axis) .* with padding", sd.ms_ssim, {"weights": (1.0,)}, {"weights": (0.4, 0.3, 0.3)}),
+        ("register: moving_slabs is of type int", sd.register, {}, {"moving_slabs": 3}),
+        ("register: there is no option fluids", similis.register, {}, {"fluids": 3}),
+        ("register: levels is .'a',.; it must be", sd.register, {}, {"levels": ("a",)}),
+        ("register: metrics is 3; it must be a list", sd.register, {}, {"metrics": 3}),
+        ("register: metrics has .*; it must be a name, or", sd.register, {}, {"metrics": [("ncc", 3)]}),
+    ):
+        given = dict(wrong if last else right)
+        arguments = [a, slabs, *given.pop("more", ())]
+        if function in (sd.ssim, sd.lncc, sd.ms_ssim, sd.register):
+            arguments = [a, b, slabs]
+            given.update({"window_size": 3, **given} if function is sd.ms_ssim else {})
+        if function is similis.register:
+            arguments, given = [a, b], {**given, "slabs": slabs}
+        if function is sd.write:
+            arguments = [given.pop("path", "/nowhere/x.nii"), *arguments]
+        with pytest.raises(ValueError, match=sentence):
+            function(*arguments, **given)
+
+
+def shapes(a, u, slabs):
+    for sentence, call in (
+        (r"ssim: x has shape \[.*\]; it must be \[N,C,H,W\] or", lambda: sd.ssim(a[0, 0], a[0, 0], slabs)),
+        (r"ssim: mask has shape \[6, 7\]; it must be the images'", lambda: sd.ssim(a, a, slabs, mask=a[0, 0, 0] if a.numel() else a.new_ones(6, 7))),
+        ("sample: image is torch.int32; it must be of a float", lambda: sd.sample(a.int(), slabs)),
+        (r"sample: image has shape \[.*\]; it must be \[N,C,Y,X\] or", lambda: sd.sample(a[0, 0], slabs)),
+        (r"jacobian_determinant: u is .*; it must be \[N,Y,X,2\]", lambda: sd.jacobian_determinant(u[0, 0], slabs)),
+        (r"compose: v has shape .*; it must be \[N,Z,Y,X,3\], as u is 3D", lambda: sd.compose(u, u[..., :2], slabs)),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=sentence):
+            call()
 
 
 def options(a, b, u, slabs, last):

@@ -6,6 +6,7 @@ src/registration/deformable.cc. greedy.py and symmetric.py have the stages' own 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Callable, Optional, Union
@@ -39,6 +40,9 @@ def schedule_of(
     iterations: Optional[Sequence[int]],
 ) -> tuple[list[int], list[int]]:
     """Shrink factors, and iterations of each."""
+    for name, given in (("levels", levels), ("iterations", iterations)):
+        if given is not None and not _are_whole(given):
+            raise ValueError(f"{name} is {given!r}; it must be whole numbers, coarse to fine")
     if preset not in _PRESETS:
         raise ValueError(f"preset is {preset!r}; it must be one of {', '.join(_PRESETS)}")
     factors = [4, 2, 1] if levels is None else [int(each) for each in levels]
@@ -57,6 +61,13 @@ def schedule_of(
             "other"
         )
     return factors, counts
+
+
+def _are_whole(given: Any) -> bool:
+    try:
+        return bool([operator.index(each) for each in given]) and not isinstance(given, (str, bytes))
+    except TypeError:
+        return False
 
 
 @dataclass

@@ -30,7 +30,15 @@ _INSIDE_MASK = 0.999  # of a moved mask, which counts from there on
 def terms_of(metrics: Sequence[Metric]) -> list[Term]:
     """Names and all their options."""
     result = []
+    if not isinstance(metrics, (str, tuple, list)):
+        raise ValueError(f"metrics is {metrics!r}; it must be a list of names")
     for each in [metrics] if isinstance(metrics, str) else metrics:
+        is_pair = isinstance(each, (tuple, list)) and len(each) == 2 and isinstance(each[1], dict)
+        if not isinstance(each, str) and not is_pair:
+            raise ValueError(
+                f"metrics has {each!r}; it must be a name, or (name, options) as "
+                '("lncc", {"window_size": 5})'
+            )
         name, options = (each, {}) if isinstance(each, str) else each
         if name not in _OPTIONS:
             raise ValueError(f"metrics has {name!r}; it must be one of {', '.join(_OPTIONS)}")

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from ..._functions.register import forward_slabs_to
 from ..._functions.register import register as plain_register
-from ..agreement import Agreement
-from ..slabs import Slabs
+from ..agreement import Agreement, heard
+from ..slabs import Slabs, require_slabs
 from .deformable import Deformable, Pair, schedule_of
 from .images import Image
 from .intensities import in_0_to_1, without_gaps
@@ -39,6 +39,7 @@ from .metrics import terms_of
 from .registered import Places, Registered, laid
 from .symmetric import inverse_on, is_base
 
+@heard
 def register(
     fixed: Tensor,
     moving: Tensor,
@@ -76,13 +77,18 @@ def register(
             moving_affine and world, as of similis.register().
     """
     moving_slabs = slabs if moving_slabs is None else moving_slabs
+    require_slabs("register", "moving_slabs", moving_slabs)
     compared: dict[str, Any] = {name: repr(value) for name, value in options.items()}
     with Agreement(
         "register", slabs, moving_slabs=moving_slabs.sizes, init=repr(init), **compared
     ) as agreement:
         given = _completed(options)
-        agreement.array("fixed", fixed, slabs, 2)
-        agreement.array("moving", moving, moving_slabs, 2)
+        for name, image, rows in (("fixed", fixed, slabs), ("moving", moving, moving_slabs)):
+            if isinstance(image, Tensor) and image.dim() not in (4, 5):
+                raise ValueError(
+                    f"{name} has shape {list(image.shape)}; it must be [1,C,z,Y,X] or [1,C,y,X]"
+                )
+            agreement.array(name, image, rows, 2)
         agreement.whole("affine", affine)
         rank = fixed.dim() - 2
         _require_pair(fixed, moving, slabs, moving_slabs)
