@@ -98,7 +98,8 @@ def results_of(program, images, options):
                 sitk.WriteImage(image, f"{folder}/{letter}.nii")
         results = {"similis": own(program, folder, options)}
         for who, (_, script) in PEERS.items():
-            done = subprocess.run([sys.executable, "-c", script, folder], capture_output=True, text=True)
+            done = subprocess.run([sys.executable, "-c", script, folder], cwd=folder,  # they write beside them
+                                  capture_output=True, text=True)
             if done.returncode != 0:
                 print(f"{who} is left out: {(done.stderr.splitlines() or ['no words'])[-1]}")
                 continue
