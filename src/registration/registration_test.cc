@@ -229,49 +229,6 @@ TEST(Registration, EndsWhereTheCallerSaysSo) {
   EXPECT_GT(test::largest(to_doubles(r.displacement)), 0.5);
 }
 
-// Against determinants written out for one voxel, NaN included.
-TEST(Guard, FindsEveryCornerDeterminant) {
-  for (const Grid& grid : {grid_of(3, {67, 5, 4}, {1, 1, 1}), grid_of(2, {130, 3, 1}, {1, 1, 1}),
-           grid_of(3, {2, 2, 2}, {1, 1, 1})}) {
-    const int n = grid.rank;
-    const test::Array u = test::make(grid.field_shape(), DType::f32, test::Layout::dense,
-        [](std::int64_t i) { return 1.4 * test::uniform(2, i); });
-    const float* const v = u.elements<float>();
-    const auto at = [&](std::array<std::int64_t, 3> p, int c) {
-      return static_cast<double>(v[((p[2] * grid.size[1] + p[1]) * grid.size[0] + p[0]) * n + c]);
-    };
-    double least = std::numeric_limits<double>::infinity();
-    std::int64_t bad = 0;
-    for (std::int64_t i = 0; i < grid.voxels(); ++i) {
-      const std::array<std::int64_t, 3> p = {
-          i % grid.size[0], i / grid.size[0] % grid.size[1], i / grid.size[0] / grid.size[1]};
-      double own = std::numeric_limits<double>::infinity();
-      for (int corner = 0; corner < 1 << n; ++corner) {
-        Matrix j;
-        for (int a = 0; a < n; ++a) {
-          const auto axis = static_cast<std::size_t>(a);
-          bool forward = (corner >> a & 1) == 0;
-          if (p[axis] == 0) forward = true;
-          if (p[axis] == grid.size[axis] - 1) forward = false;
-          std::array<std::int64_t, 3> high = p, low = p;
-          (forward ? high : low)[axis] += forward ? 1 : -1;
-          for (int c = 0; c < n; ++c) j(c, a) = at(high, c) - at(low, c) + (a == c ? 1 : 0);
-        }
-        own = std::min(own, determinant(j));
-      }
-      least = std::min(least, own);
-      bad += own < 0.1 ? 1 : 0;
-    }
-    const Determinants found =
-        corner_determinants(GridRows(grid), v, {.size = grid.size}, 0.1, nullptr, {});
-    EXPECT_NEAR(found.least, least, 1e-5);
-    EXPECT_EQ(found.bad, bad);
-    u.elements<float>()[n] = std::numeric_limits<float>::quiet_NaN();
-    EXPECT_TRUE(std::isnan(
-        corner_determinants(GridRows(grid), v, {.size = grid.size}, 0.1, nullptr, {}).least));
-  }
-}
-
 TEST(Guard, RepairsAFoldWhereItIs) {
   const Grid grid = grid_of(3, {40, 30, 26}, {1, 1, 1});
   const test::Array u = test::filled(grid.field_shape(), DType::f32, test::Layout::dense, 0);

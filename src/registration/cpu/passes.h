@@ -17,6 +17,8 @@ decltype(all::add_scaled) add_scaled;
 decltype(all::scale) scale;
 decltype(all::blend) blend;
 decltype(all::largest_square) largest_square;
+
+// determinants.cc, in vectors
 decltype(all::corner_determinants) corner_determinants;
 
 // values.cc

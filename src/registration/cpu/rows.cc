@@ -19,7 +19,6 @@
 namespace similis::registration_internal {
 
 constexpr std::int64_t kPiece = std::int64_t{1} << 14;  // elements that a task takes: 64 KiB
-constexpr std::int64_t kChunk = 64;                     // voxels whose differences lie on the stack
 constexpr int kLanes = 8;                               // of sums, on every target
 
 // A voxel of a row at its place in `to`, as numbers that a vector holds.
@@ -29,18 +28,6 @@ struct InsideRow {
   int rank;
   const float *u, *mask;
   float* weights;
-};
-
-struct BoxRow {
-  const float* u;  // of voxel (first of the box, y, z)
-  std::int64_t count, x, width;
-  std::int64_t up, down, front, back;  // elements to the neighbour, 0 where there is none
-  int rank;
-  float accepted;
-};
-struct RowDeterminants {
-  float least;
-  std::int64_t bad, first, last;
 };
 
 }  // namespace similis::registration_internal
@@ -168,98 +155,6 @@ float largest_square_of(const float* field, std::int64_t voxels, int rank) {
   return rank == 3 ? largest_square_in<3>(field, voxels) : largest_square_in<2>(field, voxels);
 }
 
-// differences[side][a][c][i]: of component c along axis a, forwards and backwards.
-template <int rank> struct Differences { float of[2][rank][rank][kChunk]; };
-
-// Along y or z, of `count` voxels from u on; after, before: elements to the neighbours, 0 where
-// there is none, whose difference is that to the other side.
-template <int rank>
-void differences_between_rows(const float* u, int axis, std::int64_t after, std::int64_t before,
-    std::int64_t count, Differences<rank>& d) {
-  const float* const above[2] = {u + after, after != 0 && before == 0 ? u + after : u};
-  const float* const below[2] = {
-      after == 0 ? u + before : u, after != 0 && before == 0 ? u : u + before};
-  for (int side = 0; side < 2; ++side) {
-    for (int c = 0; c < rank; ++c) {
-      const float one = axis == c ? 1.0f : 0.0f;
-      for (std::int64_t i = 0; i < count; ++i) {
-        d.of[side][axis][c][i] = above[side][rank * i + c] - below[side][rank * i + c] + one;
-      }
-    }
-  }
-}
-
-// Along x, of `count` voxels from number x of the row on.
-template <int rank>
-void differences_in_row(
-    const float* u, std::int64_t x, std::int64_t width, std::int64_t count, Differences<rank>& d) {
-  const bool ends = x + count == width;
-  const std::int64_t inner = ends ? count - 1 : count;
-  for (int c = 0; c < rank; ++c) {
-    const float one = c == 0 ? 1.0f : 0.0f;
-    float* const forward = d.of[0][0][c];
-    float* const backward = d.of[1][0][c];
-    for (std::int64_t i = 0; i < inner; ++i) {
-      forward[i] = u[rank * (i + 1) + c] - u[rank * i + c] + one;
-    }
-    const float before = x > 0 ? u[c] - u[c - rank] + one : width > 1 ? forward[0] : one;
-    backward[0] = before;
-    for (std::int64_t i = 1; i < count; ++i) backward[i] = forward[i - 1];
-    if (ends) forward[count - 1] = backward[count - 1];
-  }
-}
-
-template <int rank>
-void least_determinants(const Differences<rank>& d, std::int64_t count, float* HWY_RESTRICT least) {
-  for (int corner = 0; corner < (1 << rank); ++corner) {
-    const auto& x = d.of[corner & 1][0];
-    const auto& y = d.of[corner >> 1 & 1][1];
-    for (std::int64_t i = 0; i < count; ++i) {
-      float det;
-      if constexpr (rank == 2) {
-        det = x[0][i] * y[1][i] - x[1][i] * y[0][i];
-      } else {
-        const auto& z = d.of[corner >> 2 & 1][2];
-        det = x[0][i] * (y[1][i] * z[2][i] - y[2][i] * z[1][i]) -
-              y[0][i] * (x[1][i] * z[2][i] - x[2][i] * z[1][i]) +
-              z[0][i] * (x[1][i] * y[2][i] - x[2][i] * y[1][i]);
-      }
-      // A NaN stays: nothing is below it.
-      least[i] = corner == 0 || det < least[i] || det != det ? det : least[i];
-    }
-  }
-}
-
-template <int rank> RowDeterminants determinants_in(const BoxRow& row, float* flags) {
-  RowDeterminants result{std::numeric_limits<float>::infinity(), 0, 0, 0};
-  Differences<rank> differences;
-  float least[kChunk];
-  for (std::int64_t from = 0; from < row.count; from += kChunk) {
-    const std::int64_t count = std::min(kChunk, row.count - from);
-    const float* const u = row.u + from * rank;
-    differences_in_row<rank>(u, row.x + from, row.width, count, differences);
-    differences_between_rows<rank>(u, 1, row.up, row.down, count, differences);
-    if constexpr (rank == 3) {
-      differences_between_rows<rank>(u, 2, row.front, row.back, count, differences);
-    }
-    least_determinants<rank>(differences, count, least);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const bool is_bad = !(least[i] >= row.accepted);
-      if (least[i] < result.least || least[i] != least[i]) result.least = least[i];
-      if (is_bad) {
-        if (result.bad == 0) result.first = from + i;
-        result.last = from + i;
-        ++result.bad;
-      }
-      if (flags != nullptr) flags[from + i] = is_bad ? 1.0f : 0.0f;
-    }
-  }
-  return result;
-}
-void determinants_of_row(const BoxRow* row, float* flags, RowDeterminants* result) {
-  *result = row->rank == 3 ? determinants_in<3>(*row, flags) : determinants_in<2>(*row, flags);
-}
-
 }  // namespace similis::registration_internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -272,7 +167,6 @@ HWY_EXPORT(add_scaled_of);
 HWY_EXPORT(scale_of);
 HWY_EXPORT(blend_of);
 HWY_EXPORT(largest_square_of);
-HWY_EXPORT(determinants_of_row);
 
 namespace {
 
@@ -402,50 +296,6 @@ double largest_square(const GridRows& rows, const float* field, const Execution&
     if (std::isnan(part)) return static_cast<double>(part);
   }
   return static_cast<double>(most);
-}
-
-Determinants corner_determinants(const GridRows& rows, const float* u, const Box& box,
-    double accepted, float* flags, const Execution& exec) {
-  const auto& size = rows.size;
-  const std::int64_t rank = rows.rank, by_y = size[0] * rank, by_z = by_y * size[1];
-  const std::int64_t tasks = box.size[1] * box.size[2];
-  std::vector<RowDeterminants> found(static_cast<std::size_t>(tasks));
-  parallel_for(exec, tasks, [&](std::int64_t task) {
-    const std::int64_t y = box.first[1] + task % box.size[1], z = box.first[2] + task / box.size[1];
-    const BoxRow row{.u = u + z * by_z + y * by_y + box.first[0] * rank,
-        .count = box.size[0],
-        .x = box.first[0],
-        .width = size[0],
-        .up = y + 1 < size[1] ? by_y : 0,
-        .down = y > 0 ? -by_y : 0,
-        .front = z + 1 < size[2] ? by_z : 0,
-        .back = z > 0 ? -by_z : 0,
-        .rank = rows.rank,
-        .accepted = static_cast<float>(accepted)};
-    HWY_DYNAMIC_DISPATCH(determinants_of_row)
-    (&row, flags == nullptr ? nullptr : flags + task * box.size[0],
-        &found[static_cast<std::size_t>(task)]);
-  });
-  Determinants result;
-  result.least = static_cast<double>(found[0].least);
-  std::array<std::int64_t, 3> low = size, high = {-1, -1, -1};
-  for (std::int64_t task = 0; task < tasks; ++task) {
-    const RowDeterminants& row = found[static_cast<std::size_t>(task)];
-    const auto least = static_cast<double>(row.least);
-    if (least < result.least || std::isnan(least)) result.least = least;
-    if (row.bad == 0) continue;
-    result.bad += row.bad;
-    const std::array<std::int64_t, 3> first = {box.first[0] + row.first,
-        box.first[1] + task % box.size[1], box.first[2] + task / box.size[1]};
-    for (std::size_t a = 0; a < 3; ++a) {
-      low[a] = std::min(low[a], first[a]);
-      high[a] = std::max(high[a], a == 0 ? box.first[0] + row.last : first[a]);
-    }
-  }
-  if (result.bad == 0) return result;
-  result.around.first = low;
-  for (std::size_t a = 0; a < 3; ++a) result.around.size[a] = high[a] - low[a] + 1;
-  return result;
 }
 
 }  // namespace cpu
