@@ -127,13 +127,19 @@ void smooth_within(const Grid& grid, const Box& inner, const Tensor& field, cons
 Guarded guard(const Grid& grid, const Tensor& u, double bound, const Execution& exec) {
   const GridRows rows(grid);
   const float* const field = u.elements<float>();
-  Determinants whole = corner_determinants(rows, field, {.size = grid.size}, bound, nullptr, exec);
-  Guarded result{.passed = whole.bad == 0, .least = whole.least, .repaired = whole.bad};
+  const Box whole = {.size = grid.size};
+  Determinants found = corner_determinants(rows, field, whole, bound, nullptr, exec);
+  Guarded result{.passed = found.bad == 0, .least = found.least, .repaired = found.bad};
   for (int i = 0; i < kRepairs && !result.passed; ++i) {
-    smooth_about(grid, whole.around, u, bound, u, exec);
-    whole = corner_determinants(rows, field, {.size = grid.size}, bound, nullptr, exec);
-    result.passed = whole.bad == 0;
-    result.least = whole.least;
+    smooth_about(grid, found.around, u, bound, u, exec);
+    // The others are as they were, and accepted.
+    const Box changed = widened(found.around, grid, kMargin);
+    found = corner_determinants(rows, field, changed, bound, nullptr, exec);
+    result.passed = found.bad == 0;
+    result.least = found.least;
+  }
+  if (result.passed && result.repaired > 0) {
+    result.least = corner_determinants(rows, field, whole, bound, nullptr, exec).least;
   }
   return result;
 }
