@@ -138,6 +138,11 @@ def test_init_refuses():
 
     with pytest.raises(ValueError, match="init: timeout is 0; it must be a number above 0"):
         sd.init(timeout=0)
+    for wrong in ("mpi2", "cpu:mpi2", "gloo,", "gloo,gloo", "cpu:gloo,cuda", "", 3):
+        said = rf"init: backend is {wrong!r}; it must be one that this torch has \(gloo, .*\), or one for"
+        with pytest.raises(ValueError, match=said):
+            sd.init(backend=wrong)
+    assert not torch.distributed.is_initialized()
     with pytest.raises(ValueError, match="call similis.distributed.init"):
         sd.Slabs([3])
 

@@ -197,6 +197,26 @@ def test_labels(found, tmp_path):
     files = {f"{name}_labels": tmp_path / f"{file}.nii" for name, file in (("fixed", "own"), ("moving", "other"))}
     of_files = similis.register(tmp_path / "fixed.nii", tmp_path / "moving.nii", **files, **SHORT)
     np.testing.assert_array_equal(of_files.labels.values, own.values)
+    assert of_files.labels.dtype == "uint8"
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "int64"])
+def test_labels_keep_their_type(dtype, tmp_path):
+    """Those of files, volumes and arrays, beside images of either kind."""
+    grid = volumes.Grid(FIXED.shape[::-1], RAS)
+    options = {"fixed_affine": RAS, "moving_affine": RAS, "stages": ("translation",)}
+    array = (MOVING > 400).astype(dtype)
+    similis.write_volume(tmp_path / "labels.nii", volumes.Volume(array[None, None].astype("f8"), grid, dtype))
+    volume = similis.read_volume(tmp_path / "labels.nii")
+    assert volume.dtype == dtype
+    for labels in (array, volume, tmp_path / "labels.nii"):
+        found = similis.register(FIXED, MOVING, moving_labels=labels, **options)
+        assert found.labels.dtype == np.dtype(dtype), type(labels)
+    placed = [volumes.Volume(each[None, None].astype("f4"), grid) for each in (FIXED, MOVING)]
+    found = similis.register(*placed, moving_labels=volume, stages=("translation",))
+    assert found.labels.dtype == dtype
+    found.save(f"{tmp_path}/s_")
+    assert similis.read_volume(tmp_path / "s_Labels.nii.gz").dtype == dtype
 
 
 def test_dice_of_labels():

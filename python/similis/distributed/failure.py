@@ -41,6 +41,21 @@ class LostRank(RuntimeError):
     use."""
 
 
+def _required_backend(backend: Any) -> str:
+    """The backend in lower case, as torch compares it; raises unless this torch has it."""
+    has = [each for each in dist.Backend.backend_list if each != dist.Backend.UNDEFINED]
+    has = [each for each in has if dist.is_backend_available(each)]
+    known = backend.lower() if isinstance(backend, str) else ""
+    pairs = [each.split(":") for each in known.split(",")]
+    lengths = (1, 2) if len(pairs) == 1 else (2,)
+    if not all(len(pair) in lengths and pair[-1] in has for pair in pairs):
+        raise ValueError(
+            f"init: backend is {backend!r}; it must be one that this torch has ({', '.join(has)}), or "
+            'one for each device, as "cpu:gloo,cuda:nccl"'
+        )
+    return known
+
+
 def init(timeout: float = 60, backend: Optional[str] = None) -> None:
     """Makes torch's default process group of the processes that torchrun or srun has started.
 
@@ -51,10 +66,16 @@ def init(timeout: float = 60, backend: Optional[str] = None) -> None:
             then takes the GPU of its LOCAL_RANK, and torch's watchdog, which ends a process that
             waits too long, is off unless the environment says otherwise. Under srun RANK,
             WORLD_SIZE and LOCAL_RANK are set from Slurm's variables where they are missing.
+
+    Raises:
+        ValueError: timeout is not above 0, or this torch does not have the backend.
     """
     if not isinstance(timeout, (int, float)) or isinstance(timeout, bool) or not timeout > 0:
         shown = timeout if isinstance(timeout, (int, float)) else type_name(timeout)
         raise ValueError(f"init: timeout is {shown}; it must be a number above 0")
+    if backend is None:
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    backend = _required_backend(backend)
     for name, slurm in (
         ("RANK", "SLURM_PROCID"),
         ("WORLD_SIZE", "SLURM_NTASKS"),
@@ -62,8 +83,6 @@ def init(timeout: float = 60, backend: Optional[str] = None) -> None:
     ):
         if name not in os.environ and slurm in os.environ:
             os.environ[name] = os.environ[slurm]
-    if backend is None:
-        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     global _timeout
     _timeout = float(timeout)
     if "nccl" in backend:

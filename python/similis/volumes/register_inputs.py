@@ -13,6 +13,7 @@ import numpy
 from numpy.typing import NDArray
 
 from .._arrays.kinds import imported, is_of, kind_of
+from .._functions.layouts import dtype_name
 from .._library import c_abi, register as library, values
 from .._library.refusals import type_name
 from .grids import TURN, Grid, Matrix, Volume, as_volume, matrix_of, values_in_float
@@ -126,6 +127,7 @@ class Image:
     grid: Grid
     has_channels: bool
     like: Any = None
+    stored: str = ""
 
     @property
     def rank(self) -> int:
@@ -170,7 +172,8 @@ def _of_volume(argument: str, given: Any) -> Image:
                 f"register: {name} is a slice that is not parallel to the x-y plane of the world"
             )
         data = data[:, :, 0]
-    return Image(name, data, grid, False)
+    stored = str(data.dtype) if volume.is_scaled else volume.dtype
+    return Image(name, data, grid, False, stored=stored)
 
 
 def _square(name: str, given: Any, rank: int) -> Matrix:
@@ -266,9 +269,10 @@ def labels_of(argument: str, given: Any, image: Image) -> Optional[Volume]:
     if is_placed(given):
         labels = _of_volume(argument, given)
         _on_grid_of(image, labels, "a map of labels")
-        name, array = labels.name, labels.data[0, 0]
+        name, array, stored = labels.name, labels.data[0, 0], labels.stored
     else:
         name, array = argument, on_host(plain_array(argument, given))
+        stored = dtype_name(given)
         if array.shape != tuple(image.data.shape[2:]):
             raise ValueError(
                 f"register: {argument} has shape {list(array.shape)}; it must be "
@@ -278,7 +282,8 @@ def labels_of(argument: str, given: Any, image: Image) -> Optional[Volume]:
     wrong = held != numpy.floor(held)
     if wrong.any():
         raise ValueError(f"register: {name} holds {held[wrong][0]:g}; labels are integers")
-    kind = str(array.dtype) if array.dtype.kind in "iu" else str(held.dtype)
+    kinds = [each for each in (stored, str(array.dtype)) if each.startswith(("int", "uint"))]
+    kind = kinds[0] if kinds else str(held.dtype)
     return Volume(held.reshape(1, 1, *image.grid.shape), image.grid, kind)
 
 
