@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sharded rows go in and come out, with gradients; DTensor's split is that of Slabs.even."""
 
+import pytest
+import torch
 import torch.distributed as dist
 from cases import DEVICE, check, noise, own
 from torch.distributed.device_mesh import init_device_mesh
@@ -11,7 +13,50 @@ import similis.distributed as sd
 from similis.distributed import Slabs
 
 
+def parallel_groups():
+    """mesh["z"] of two dimensions cuts volumes; the groups along the other one hold volumes of their
+    own and know nothing of each other."""
+    ranks = dist.get_world_size()
+    groups, volume, field = 2 if ranks % 2 == 0 else 1, (1, 1, 11, 6, 7), (1, 11, 6, 7, 3)
+    for shape, names in (
+        ((groups, ranks // groups), ("data", "z")),
+        ((ranks // groups, groups), ("z", "data")),
+    ):
+        mesh = init_device_mesh(DEVICE.type, shape, mesh_dim_names=names)
+        along = mesh["z"]
+        slabs, group = Slabs.even(11, along), mesh["data"].get_local_rank()
+        assert slabs.ranks == ranks // groups and slabs.rank == along.get_local_rank()
+        fixed, moving, u = (
+            noise(*sides, seed=10 * group + each, scale=scale)
+            for each, (sides, scale) in enumerate(((volume, 1.0), (volume, 1.0), (field, 0.1)))
+        )
+        u.requires_grad_()
+        loss = similis.ssim_loss(fixed, similis.sample(moving, displacement=u), window_size=3)
+        (wanted,) = torch.autograd.grad(loss, u)
+        mine = own(u, slabs, 1)
+        for repeat in range(1 + group):  # another number of calls in each group
+            moved = sd.sample(own(moving, slabs), slabs, displacement=mine)
+            value = sd.ssim_loss(own(fixed, slabs), moved, slabs, window_size=3)
+            check(value, loss, 1e-6, names, "mesh['z']", repeat)
+            (gradient,) = torch.autograd.grad(value, mine)
+            check(gradient, own(wanted, slabs, 1), 1e-6, names, "mesh['z']", repeat)
+        sharded = distribute_tensor(moving, along, [Shard(2)])
+        result = sd.sample(sharded, slabs, displacement=mine.detach())
+        check(result.to_local(), moved.detach(), 0, names, "DTensor along mesh['z']")
+        if ranks > 1:  # one rank of a group gives another shape: the other group does not hear of it
+            is_wrong = group == 0 and slabs.rank == slabs.ranks - 1
+            x = own(fixed, slabs)
+            if group == 0:
+                with pytest.raises(ValueError, match="mse: x has shape"):
+                    sd.mse(x[:, :, :-1] if is_wrong else x, x, slabs)
+            check(sd.mse(x, x + 1, slabs), torch.tensor(1.0, device=DEVICE), 1e-6, names)
+        with pytest.raises(ValueError, match="Slabs: mesh is not a DeviceMesh of one dimension"):
+            Slabs.even(11, mesh)
+        dist.barrier()
+
+
 def main():
+    parallel_groups()
     mesh = init_device_mesh(DEVICE.type, (dist.get_world_size(),))
     slabs = Slabs.even(11, mesh)
     fixed, moving = noise(1, 1, 11, 6, 7, seed=1), noise(1, 1, 11, 6, 7, seed=2).requires_grad_()

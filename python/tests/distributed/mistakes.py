@@ -66,7 +66,7 @@ def main():
     before_agreeing(a, b, u, slabs, last)
     shapes(a, u, slabs)
     options(a, b, u, slabs, last)
-    second(a, b, slabs)
+    second(a, b, u, slabs)
     value = sd.ssim(a, b, slabs, window_size=3)
     assert abs(float(value) - float(similis.ssim(x, y, window_size=3))) < 1e-6
     dist.barrier()
@@ -156,12 +156,50 @@ def options(a, b, u, slabs, last):
     refused("histogram: there is no option histogram", sd.histogram, a, b, histogram=limits)
 
 
-def second(a, b, slabs):
-    """Second derivatives and forward mode are refused on every rank."""
-    a = a.clone().requires_grad_()
-    for function in (sd.mse, sd.ncc, sd.mutual_information):
-        value = function(a, b, slabs)
-        with pytest.raises(NotImplementedError, match="gradients of gradients are not supported"):
-            torch.autograd.grad(value, a, create_graph=True)
-    with pytest.raises(NotImplementedError, match="torch.func and forward mode are not"):
-        torch.func.jvp(lambda each: sd.mse(each, b, slabs), (a.detach(),), (b,))
+# Functions without a gradient, and names that are no functions of arrays.
+WITHOUT_GRADIENT = {"histogram", "init", "invert", "read", "register", "write"}
+WITHOUT_GRADIENT |= {"LostRank", "Registered", "Slabs"}
+
+
+def differentiable(b, u, slabs):
+    """Each function with a gradient as one of an image or a field, which are of 8 rows."""
+    small = {"window_size": 3}
+    matrix = torch.eye(3, 4, device=DEVICE)[None]
+    calls = {name: (lambda x, f=getattr(sd, name): f(x, b, slabs)) for name in _PLAIN}
+    calls.update({name: (lambda x, f=getattr(sd, name): f(x, b, slabs, **small)) for name in _WITH_WINDOW})
+    for name in ("ms_ssim", "ms_ssim_loss"):
+        calls[name] = lambda x, f=getattr(sd, name): f(x, b, slabs, weights=(1.0,), **small)
+    calls["halo"] = lambda x: sd.halo(x, slabs, 1, 1)
+    calls["smooth"] = lambda x: sd.smooth(x, 1.0, slabs)
+    calls["sample"] = lambda x: sd.sample(x, slabs, displacement=u)
+    of_field = {
+        "sample": lambda v: sd.sample(b, slabs, displacement=v),
+        "sample_labels": lambda v: sd.sample_labels(b, slabs, displacement=v, return_weight=True)[1],
+        "compose": lambda v: sd.compose(v, u, slabs),
+        "exponentiate": lambda v: sd.exponentiate(v, slabs, 2),
+        "jacobian_determinant": lambda v: sd.jacobian_determinant(v, slabs)[0],
+    }
+    of_affine = {"affine_grid": lambda m: sd.affine_grid(matrix + m, u, slabs)}
+    of_affine["sample"] = lambda m: sd.sample(b, slabs, displacement=u, affine=matrix + m)
+    named = {*calls, *of_field, *of_affine}
+    assert not named & WITHOUT_GRADIENT and named | WITHOUT_GRADIENT == set(sd.__all__)
+    return calls, of_field, of_affine
+
+
+_PLAIN = ("mae", "mse", "mutual_information", "mutual_information_loss", "ncc", "ncc_loss", "psnr")
+_WITH_WINDOW = ("l1_ssim", "lncc", "lncc_loss", "ssim", "ssim_loss")
+
+
+def second(a, b, u, slabs):
+    """Second derivatives and forward mode are refused on every rank, by every function."""
+    calls = differentiable(b, u + 0.1, slabs)
+    for operand, functions in zip((a, u, torch.zeros(1, 3, 4, device=DEVICE)), calls):
+        for name, function in functions.items():
+            variable = operand.clone().requires_grad_()
+            value = function(variable)
+            with pytest.raises(NotImplementedError, match=r"^\w+: gradients of gradients are not supported"):
+                torch.autograd.grad(value.sum(), variable, create_graph=True)
+                pytest.fail(f"{name} was differentiated")
+            with pytest.raises(NotImplementedError, match="torch.func and forward mode are not"):
+                torch.func.jvp(function, (operand,), (operand,))
+                pytest.fail(f"{name} was differentiated in forward mode")
