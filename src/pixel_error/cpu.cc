@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of pixels on the CPU. Lines are cut into segments that fit the first-level cache: x - y
-// goes into a buffer, from which the sum and the gradients are taken.
+// Errors of pixels on the CPU. Lines are cut into segments that fit the first-level cache. One loop
+// over a segment adds errors and writes a gradient; of integers and under a mask x - y goes into a
+// buffer first.
 //
 // Integers are added as integers and floats as doubles in 16 fixed lanes, so results have the same
 // bits on every SIMD target and with any number of threads. The loops are plain: GCC and clang make
@@ -34,23 +35,12 @@ template <class T> inline constexpr bool kIsInteger = std::is_integral_v<T> && s
 template <class T>
 inline constexpr bool kIsHalf = std::is_same_v<T, F16> || std::is_same_v<T, BF16>;
 template <class T> using Number = std::conditional_t<kIsHalf<T>, float, T>;
-template <class T> using Difference = std::conditional_t<kIsInteger<T>, std::int32_t, double>;
 
 // A sum of errors. A buffer ends in zeros up to a multiple of the lanes.
 struct DoubleSum {
   static constexpr std::int64_t lanes = 16;
   std::array<double, lanes> sums{};
 
-  void add_squares(const double* d, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; i += lanes) {
-      for (std::int64_t k = 0; k < lanes; ++k) sums[k] += d[i + k] * d[i + k];
-    }
-  }
-  void add_magnitudes(const double* d, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; i += lanes) {
-      for (std::int64_t k = 0; k < lanes; ++k) sums[k] += std::fabs(d[i + k]);
-    }
-  }
   // Adds term(i) for i < count.
   template <class Term> void add_each(std::int64_t count, const Term& term) {
     std::array<double, lanes> lane = sums;  // a copy, which stays in registers
@@ -106,35 +96,36 @@ const Number<T>* as_neighbours(
 }
 
 template <class T>
-void subtract(const T* x, const T* y, std::int64_t count, Difference<T>* difference) {
+void subtract(const T* x, const T* y, std::int64_t count, std::int32_t* difference) {
   for (std::int64_t i = 0; i < count; ++i) {
-    difference[i] = static_cast<Difference<T>>(load(x[i])) - static_cast<Difference<T>>(load(y[i]));
+    difference[i] = static_cast<std::int32_t>(x[i]) - static_cast<std::int32_t>(y[i]);
   }
-  for (std::int64_t i = count; i % Sum<T>::lanes != 0; ++i) difference[i] = 0;
 }
 
-// buffer: room for a segment of halves before they are rounded.
-template <class T>
-void write_gradient(Error error, const double* difference, double scale, std::int64_t count,
-    T* gradient, std::int64_t stride, Number<T>* buffer) {
-  const auto write_to = [=](auto* HWY_RESTRICT to, std::int64_t step) HWY_ATTR {
-    if (error == Error::squared) {
-      for (std::int64_t i = 0; i < count; ++i) store(2 * difference[i] * scale, to + i * step);
+// Adds errors and writes their gradients by x, in one loop. slope: that of an error by |x - y|, or
+// by its square half of that by the difference.
+template <Error error, class N>
+void add_and_differentiate(const N* HWY_RESTRICT x, const N* HWY_RESTRICT y, std::int64_t count,
+    double slope, N* HWY_RESTRICT gradient, DoubleSum* sum) {
+  constexpr std::int64_t kLanes = DoubleSum::lanes;
+  std::array<double, kLanes> lane = sum->sums;  // a copy, which stays in registers
+  const auto add = [&](std::int64_t i, std::int64_t k) HWY_ATTR {
+    const double d = static_cast<double>(x[i]) - static_cast<double>(y[i]);
+    if constexpr (error == Error::squared) {
+      lane[k] += d * d;
+      gradient[i] = static_cast<N>(2 * d * slope);
     } else {
-      for (std::int64_t i = 0; i < count; ++i) {
-        const double sign = difference[i] > 0 ? 1 : difference[i] < 0 ? -1 : 0;
-        store(sign * scale, to + i * step);
-      }
+      lane[k] += std::fabs(d);
+      const double sign = d > 0 ? 1 : d < 0 ? -1 : 0;
+      gradient[i] = static_cast<N>(sign * slope);
     }
   };
-  if constexpr (kIsHalf<T>) {
-    write_to(buffer, 1);
-    narrow(buffer, count, gradient, stride);
-  } else if (stride == 1) {
-    write_to(gradient, 1);
-  } else {
-    write_to(gradient, stride);
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::int64_t k = 0; k < kLanes; ++k) add(i + k, k);
   }
+  for (std::int64_t k = 0; i + k < count; ++k) add(i + k, k);
+  sum->sums = lane;
 }
 
 template <class T> class Task {
@@ -145,26 +136,35 @@ template <class T> class Task {
   void run_segment(const Offsets& at, const Offsets& stride, std::int64_t count) {
     const N* x = as_neighbours(static_cast<const T*>(pass_.x.data()) + at.x, stride.x, count, x_);
     const N* y = as_neighbours(static_cast<const T*>(pass_.y.data()) + at.y, stride.y, count, y_);
-    if constexpr (std::is_floating_point_v<N>) {
-      if (pass_.x_gradient.empty() && pass_.y_gradient.empty()) {
-        return add_errors(x, y, count);
+    if constexpr (kIsInteger<T>) {
+      subtract(x, y, count, buffer_);
+      if (error_ == Error::squared) {
+        sum_.add_squares(buffer_, count);
+      } else {
+        sum_.add_magnitudes(buffer_, count);
       }
-    }
-    subtract(x, y, count, difference_);
-    if (error_ == Error::squared) {
-      sum_.add_squares(difference_, count);
+    } else if constexpr (std::is_integral_v<T>) {
+      add_errors(x, y, count);
     } else {
-      sum_.add_magnitudes(difference_, count);
-    }
-    if constexpr (!std::is_integral_v<T>) {
-      if (!pass_.x_gradient.empty()) {
-        write_gradient(error_, difference_, scale_, count,
-            static_cast<T*>(pass_.x_gradient.data()) + at.x_gradient, stride.x_gradient, x_);
+      T* const to_x = static_cast<T*>(pass_.x_gradient.data());
+      T* const to_y = static_cast<T*>(pass_.y_gradient.data());
+      if (to_x == nullptr && to_y == nullptr) return add_errors(x, y, count);
+      // Halves and elements that are no neighbours go through the buffer.
+      N* gradient = buffer_;
+      if constexpr (!kIsHalf<T>) {
+        if (to_x != nullptr && stride.x_gradient == 1) gradient = to_x + at.x_gradient;
       }
-      if (!pass_.y_gradient.empty()) {
-        write_gradient(error_, difference_, -scale_, count,
-            static_cast<T*>(pass_.y_gradient.data()) + at.y_gradient, stride.y_gradient, y_);
+      if (error_ == Error::squared) {
+        add_and_differentiate<Error::squared>(x, y, count, scale_, gradient, &sum_);
+      } else {
+        add_and_differentiate<Error::absolute>(x, y, count, scale_, gradient, &sum_);
       }
+      if (to_x != nullptr && gradient == buffer_) {
+        write(gradient, count, to_x + at.x_gradient, stride.x_gradient);
+      }
+      if (to_y == nullptr) return;
+      for (std::int64_t i = 0; i < count; ++i) buffer_[i] = -gradient[i];
+      write(buffer_, count, to_y + at.y_gradient, stride.y_gradient);
     }
   }
 
@@ -172,6 +172,14 @@ template <class T> class Task {
 
  private:
   using N = Number<T>;
+
+  static void write(const N* from, std::int64_t count, T* to, std::int64_t stride) {
+    if constexpr (kIsHalf<T>) {
+      narrow(from, count, to, stride);
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) to[i * stride] = from[i];
+    }
+  }
 
   // Adds the errors without keeping the differences.
   void add_errors(const N* x, const N* y, std::int64_t count) {
@@ -193,7 +201,7 @@ template <class T> class Task {
   double scale_;
   Sum<N> sum_;
   alignas(64) N x_[kSegment], y_[kSegment];
-  alignas(64) Difference<N> difference_[kSegment];
+  alignas(64) std::conditional_t<kIsInteger<T>, std::int32_t, N> buffer_[kSegment];
 };
 
 // The weights of a segment's pixels, and zeros up to a multiple of the lanes.
