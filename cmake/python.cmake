@@ -36,7 +36,7 @@ set(SIMILIS_HAS_PYTHON ON)
 message(STATUS "Python: with tvm-ffi of ${SIMILIS_PYTHON_INTERPRETER}")
 
 set(package ${PROJECT_BINARY_DIR}/python/similis)
-add_library(similis_tvm_ffi MODULE python/binding/binding.cc)
+add_library(similis_tvm_ffi MODULE python/binding/binding.cc python/binding/direct.cc)
 target_include_directories(similis_tvm_ffi SYSTEM PRIVATE
   ${tvm_ffi_includedir} ${tvm_ffi_dlpack-includedir})
 # tvm-ffi's own library is not linked: its package loads it for all to see, before the binding comes.

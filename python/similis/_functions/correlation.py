@@ -87,7 +87,7 @@ def lncc(
     """
     if unknown:
         refuse_options("lncc", unknown, lncc)
-    text = _lncc_text(
+    given = (
         spatial(x),
         window_size,
         window,
@@ -103,7 +103,7 @@ def lncc(
         workspace,
         1.0,
     )
-    return evaluate_images("lncc", text, x, y, mask, valid_mask, channel_axis)
+    return evaluate_images("lncc", _lncc_text, given, x, y, mask, valid_mask, channel_axis)
 
 
 _lncc_options = Options(lncc)
@@ -124,8 +124,8 @@ def lncc_loss(
 
     Takes, returns and raises what lncc() does.
     """
-    text = _lncc_text(spatial(x), *_lncc_options.completed("lncc_loss", options), -1.0)
-    return evaluate_images("lncc", text, x, y, mask, valid_mask, channel_axis)
+    given = (spatial(x), *_lncc_options.completed("lncc_loss", options), -1.0)
+    return evaluate_images("lncc", _lncc_text, given, x, y, mask, valid_mask, channel_axis)
 
 
 @without_unknown
@@ -156,7 +156,7 @@ def ncc(
     """
     if unknown:
         refuse_options("ncc", unknown, ncc)
-    return evaluate_images("ncc", _ncc_text(0, reduction, 1.0), x, y, None, None, channel_axis)
+    return evaluate_images("ncc", _ncc_text, (0, reduction, 1.0), x, y, None, None, channel_axis)
 
 
 _ncc_text = described_once(measures.writer("ncc", *options_of(ncc), "weight"))
@@ -171,4 +171,4 @@ def ncc_loss(
     """
     if unknown:
         refuse_options("ncc_loss", unknown, ncc)
-    return evaluate_images("ncc", _ncc_text(0, reduction, -1.0), x, y, None, None, channel_axis)
+    return evaluate_images("ncc", _ncc_text, (0, reduction, -1.0), x, y, None, None, channel_axis)

@@ -46,7 +46,8 @@ def described_once(describe: Callable[..., str]) -> Callable[..., str]:
     """Remembers the text of options, so that the same options are checked once.
 
     The last options are remembered apart: a loop gives the same objects again, and to compare them
-    one by one takes a third of the time that a search for equal ones takes.
+    one by one takes a third of the time that a search for equal ones takes. text.remembered takes
+    options as one tuple, and asks for no compiler.
     """
     last: Optional[tuple[tuple[Any, ...], str]] = None
 
@@ -54,24 +55,26 @@ def described_once(describe: Callable[..., str]) -> Callable[..., str]:
     def cached(kinds: Any, *options: Any) -> str:
         return describe(*options)
 
-    def text(*options: Any) -> str:
+    def remembered(options: tuple[Any, ...]) -> str:
         nonlocal last
-        if not _is_compiling():
-            known = last
-            if known is not None and all(map(operator.is_, options, known[0])):
-                return known[1]
-            # The cache takes equal tuples for one: (3.0, 3.0) would find the text of (3, 3).
-            kinds = None
-            if tuple in map(type, options):
-                kinds = tuple([tuple(map(type, each)) for each in options if type(each) is tuple])
-            try:
-                described = cached(kinds, *options)
-                last = (options, described)
-                return described
-            except TypeError:  # an option is a list, or it is refused, as it is again below
-                pass
-        return describe(*options)
+        known = last
+        if known is not None and all(map(operator.is_, options, known[0])):
+            return known[1]
+        # The cache takes equal tuples for one: (3.0, 3.0) would find the text of (3, 3).
+        kinds = None
+        if tuple in map(type, options):
+            kinds = tuple([tuple(map(type, each)) for each in options if type(each) is tuple])
+        try:
+            described = cached(kinds, *options)
+        except TypeError:  # an option is a list, or it is refused, as it is again below
+            return describe(*options)
+        last = (options, described)
+        return described
 
+    def text(*options: Any) -> str:
+        return describe(*options) if _is_compiling() else remembered(options)
+
+    text.remembered = remembered  # type: ignore[attr-defined]
     return text
 
 
@@ -227,26 +230,30 @@ def look_at_range(operation: str, described: Any, **images: Any) -> None:
 
 def evaluate_images(
     operation: str,
-    text: str,
+    describe: Callable[..., str],
+    options: tuple[Any, ...],
     x: Any,
     y: Any,
     mask: Any = None,
     valid_mask: Any = None,
     channel_axis: Optional[int] = None,
 ) -> Any:
-    """evaluate() of images in any layout and integer type that layouts.py knows.
+    """evaluate() of images in any layout and integer type that layouts.py knows. describe: a function
+    of described_once(), which makes the text of the options.
 
     None for torch's tensors WithGradient whose gradients are for autograd to compute.
     """
     if x.__class__ is WithGradient and is_of("torch", "Tensor", x.image):
         if channel_axis is not None:
             return None
+        images, masks = (x.image, y), (mask, valid_mask)
         gradients_of = for_torch().with_gradients
-        return gradients_of(operation, text, x.image, y, mask, valid_mask, x.of_x, x.of_y)
+        return gradients_of(operation, describe(*options), *images, *masks, x.of_x, x.of_y)
     if mask is None and valid_mask is None and channel_axis is None:
-        value = evaluate_plainly(operation, text, x, y)
+        value = evaluate_plainly(operation, describe, options, x, y)
         if value is not None:
             return value
+    text = describe(*options)
     if is_of("torch", "Tensor", x):
         if channel_axis is None:
             value = for_torch().evaluate(operation, text, x, y, mask, valid_mask, usual_only=True)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, Optional, TypeVar
+from typing import Any, Callable, NoReturn, Optional, TypeVar
 
 from .._arrays import measures as arrays_measures
 from .._arrays.kinds import is_of, kind_of
@@ -101,7 +101,7 @@ def mutual_information(
     """
     if unknown:
         refuse_options("mutual_information", unknown, mutual_information)
-    text = _mutual_information_text(
+    given = (
         0,
         num_bins,
         kernel,
@@ -116,7 +116,10 @@ def mutual_information(
         reduction,
         "measure",
     )
-    return _evaluate("mutual_information", text, x, y, mask, channel_axis, histogram, limits)
+    describe = _mutual_information_text
+    return _evaluate(
+        "mutual_information", describe, given, x, y, mask, channel_axis, histogram, limits
+    )
 
 
 _options = Options(mutual_information)
@@ -141,13 +144,17 @@ def mutual_information_loss(
     Takes, returns and raises what mutual_information() does.
     """
     completed = _options.completed("mutual_information_loss", options)
-    text = _mutual_information_text(0, *completed, "loss")
-    return _evaluate("mutual_information", text, x, y, mask, channel_axis, histogram, limits)
+    given = (0, *completed, "loss")
+    describe = _mutual_information_text
+    return _evaluate(
+        "mutual_information", describe, given, x, y, mask, channel_axis, histogram, limits
+    )
 
 
 def _evaluate(
     operation: str,
-    text: str,
+    describe: Callable[..., str],
+    given: tuple[Any, ...],
     x: Any,
     y: Any,
     mask: Any,
@@ -157,7 +164,8 @@ def _evaluate(
 ) -> Any:
     """Of images, or of a part of them if a whole's histogram or its limits are given."""
     if histogram is None and limits is None:
-        return evaluate_images(operation, text, x, y, mask, None, channel_axis)
+        return evaluate_images(operation, describe, given, x, y, mask, None, channel_axis)
+    text = describe(*given)
     image = x.image if isinstance(x, WithGradient) else x
     if image is not x and is_of("torch", "Tensor", image):
         return None  # autograd computes it
@@ -220,8 +228,10 @@ def histogram(
     if unknown:
         refuse_options("histogram", unknown, histogram)
     x, y = without_gradient(x), without_gradient(y)
-    text = _histogram_text(0, num_bins, kernel, sigma_ratio, range, method, sampling, seed)
-    return _evaluate("histogram", text, x, y, mask, channel_axis, None, limits)
+    given = (0, num_bins, kernel, sigma_ratio, range, method, sampling, seed)
+    return _evaluate(
+        "histogram", _histogram_text, given, x, y, mask, channel_axis, None, limits
+    )
 
 
 _histogram_text = described_once(measures.writer("histogram", *options_of(histogram)))

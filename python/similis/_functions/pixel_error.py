@@ -57,7 +57,7 @@ def mse(
     """
     if unknown:
         refuse_options("mse", unknown, mse)
-    return evaluate_images("mse", _mse_text(0, reduction), x, y, mask, None, channel_axis)
+    return evaluate_images("mse", _mse_text, (0, reduction), x, y, mask, None, channel_axis)
 
 
 _mse_text = described_once(measures.writer("mse", *options_of(mse)))
@@ -79,7 +79,7 @@ def mae(
     """
     if unknown:
         refuse_options("mae", unknown, mae)
-    return evaluate_images("mae", _mae_text(0, reduction), x, y, mask, None, channel_axis)
+    return evaluate_images("mae", _mae_text, (0, reduction), x, y, mask, None, channel_axis)
 
 
 _mae_text = described_once(measures.writer("mae", *options_of(mae)))

@@ -92,7 +92,7 @@ def ssim(
         refuse_options("ssim", unknown, ssim)
     if data_range is not None and data_range.__class__ is not float:
         data_range = values.plain_range("ssim", data_range)
-    text = ssim_text(
+    given = (
         spatial(x),
         data_range,
         window_size,
@@ -107,7 +107,7 @@ def ssim(
         rows,
         sums,
     )
-    return evaluate_images("ssim", text, x, y, mask, valid_mask, channel_axis)
+    return evaluate_images("ssim", ssim_text, given, x, y, mask, valid_mask, channel_axis)
 
 
 _ssim_options = Options(ssim)
@@ -130,8 +130,8 @@ def ssim_loss(
     Takes, returns and raises what ssim() does; 0 if x and y are equal, at most 2.
     """
     *others, rows, sums = _ssim_options.completed("ssim_loss", options)
-    text = ssim_text(spatial(x), *others, "loss", rows, sums)
-    return evaluate_images("ssim", text, x, y, mask, valid_mask, channel_axis)
+    given = (spatial(x), *others, "loss", rows, sums)
+    return evaluate_images("ssim", ssim_text, given, x, y, mask, valid_mask, channel_axis)
 
 
 @without_unknown
@@ -170,7 +170,7 @@ def l1_ssim(
         refuse_options("l1_ssim", unknown, l1_ssim)
     if data_range is not None and data_range.__class__ is not float:
         data_range = values.plain_range("l1_ssim", data_range)
-    text = _l1_ssim_text(
+    given = (
         spatial(x),
         weight,
         data_range,
@@ -185,7 +185,7 @@ def l1_ssim(
         rows,
         sums,
     )
-    return evaluate_images("l1_ssim", text, x, y, mask, valid_mask, channel_axis)
+    return evaluate_images("l1_ssim", _l1_ssim_text, given, x, y, mask, valid_mask, channel_axis)
 
 
 _l1_ssim_text = described_once(measures.l1_ssim_writer(*options_of(l1_ssim)[1:]))
@@ -240,7 +240,7 @@ def ms_ssim(
         refuse_options("ms_ssim", unknown, ms_ssim)
     if data_range is not None and data_range.__class__ is not float:
         data_range = values.plain_range("ms_ssim", data_range)
-    text = ms_ssim_text(
+    given = (
         spatial(x),
         data_range,
         window_size,
@@ -253,7 +253,7 @@ def ms_ssim(
         downsample,
         "similarity",
     )
-    return evaluate_images("ms_ssim", text, x, y, mask, None, channel_axis)
+    return evaluate_images("ms_ssim", ms_ssim_text, given, x, y, mask, None, channel_axis)
 
 
 _ms_ssim_options = Options(ms_ssim)
@@ -268,5 +268,5 @@ def ms_ssim_loss(
 
     Takes, returns and raises what ms_ssim() does.
     """
-    text = ms_ssim_text(spatial(x), *_ms_ssim_options.completed("ms_ssim_loss", options), "loss")
-    return evaluate_images("ms_ssim", text, x, y, mask, None, channel_axis)
+    given = (spatial(x), *_ms_ssim_options.completed("ms_ssim_loss", options), "loss")
+    return evaluate_images("ms_ssim", ms_ssim_text, given, x, y, mask, None, channel_axis)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn, Optional, TypeVar
+from typing import Any, Callable, NoReturn, Optional, TypeVar
 
 from .._arrays import transforms as arrays_transforms
 from .._arrays.kinds import is_of
@@ -26,11 +26,19 @@ from .unknown_options import refuse_options
 Array = TypeVar("Array")
 
 
-def _transform(call: str, names: Sequence[str], arrays: Sequence[Any], output: Any = None) -> Any:
+def _transform(
+    describe: Callable[..., str],
+    options: tuple[Any, ...],
+    names: Sequence[str],
+    arrays: Sequence[Any],
+    output: Any = None,
+) -> Any:
+    """describe: one of text_of(), which makes the text of the options."""
     if output is None:
-        result = dispatch.transform_plainly(call, arrays)
+        result = dispatch.transform_plainly(describe, options, arrays)
         if result is not None:
             return result
+    call = describe(*options)
     if is_of("torch", "Tensor", arrays[0]):
         return for_torch().transform(call, names, arrays, output)
     if is_of("jax", "Array", arrays[0]):
@@ -80,6 +88,9 @@ _compose_text = text_of(
     "image_rows",
     "cells",
     "deterministic",
+)
+_affine_grid_text = text_of(
+    "affine_grid", "out_shape", "align_corners", "min_coords", "max_coords", "rows"
 )
 
 
@@ -154,7 +165,7 @@ def sample(
     name, field = "displacement", displacement
     if grid is not None:
         name, field = _field_of("sample", displacement, grid)
-    call = _sample_text(
+    options = (
         grid is not None,
         out_shape,
         mode,
@@ -169,6 +180,7 @@ def sample(
         are_algorithms_deterministic() if deterministic is None else deterministic,
     )
     if min_coords is not None or max_coords is not None:
+        _sample_text(*options)  # refuses what are no coordinates
         check_coordinates("sample", rank_of(image), min_coords, max_coords)
     if grid is not None and affine is not None:
         raise ValueError(
@@ -176,7 +188,8 @@ def sample(
             "coordinates"
         )
     names = ("image", "affine", name, "grid_affine")
-    return _transform(call, names, (image, affine, field, grid_affine), output)
+    arrays = (image, affine, field, grid_affine)
+    return _transform(_sample_text, options, names, arrays, output)
 
 
 @without_unknown
@@ -203,7 +216,7 @@ def compose(
     """
     if unknown:
         refuse_options("compose", unknown, compose)
-    call = _compose_text(
+    options = (
         padding_mode,
         align_corners,
         min_coords,
@@ -214,10 +227,12 @@ def compose(
         are_algorithms_deterministic() if deterministic is None else deterministic,
     )
     if min_coords is not None or max_coords is not None:
+        _compose_text(*options)  # refuses what are no coordinates
         check_coordinates("compose", rank_of(u), min_coords, max_coords)
     if v is None:
         raise TypeError("compose: v is None; it must be a vector field")
-    return _transform(call, ("u", "affine", "v", "grid_affine"), (u, affine, v, None), output)
+    names = ("u", "affine", "v", "grid_affine")
+    return _transform(_compose_text, options, names, (u, affine, v, None), output)
 
 
 @without_unknown
@@ -240,20 +255,15 @@ def affine_grid(
     """
     if unknown:
         refuse_options("affine_grid", unknown, affine_grid)
-    call = warp.text(
-        "affine_grid",
-        out_shape=out_shape,
-        align_corners=align_corners,
-        min_coords=min_coords,
-        max_coords=max_coords,
-        rows=rows,
-    )
+    options = (out_shape, align_corners, min_coords, max_coords, rows)
     if displacement is None and out_shape is None:
         raise ValueError("affine_grid: out_shape is None; give it or a displacement")
+    _affine_grid_text(*options)  # refuses what is no shape and what are no coordinates
     rank = rank_of(displacement) if out_shape is None else len(out_shape)
     check_coordinates("affine_grid", rank, min_coords, max_coords)
     names = ("affine", "", "displacement", "")
-    return _transform(call, names, (affine, None, displacement, None), output)
+    arrays = (affine, None, displacement, None)
+    return _transform(_affine_grid_text, options, names, arrays, output)
 
 
 @without_unknown

@@ -129,15 +129,18 @@ class Measure:
         self.index, self.arrange = self.table.index, _arrangement(self.table)
         places = self.arrange(range(12))
         self.is_in_order = places == tuple(range(8))
-        # True if it takes x, y, masks, upstream, value and both gradients. unasked: None for each
-        # mask and the upstream.
+        # True if it takes x, y, masks, upstream, value and both gradients. unasked: how many tensors
+        # stand between y and the value.
         self.is_plain = places[-3:] == (5, 6, 7) and not self.with_means
-        self.unasked = (None,) * (len(places) - 5)
+        self.unasked = places.index(5) - 2
+        # For _torch/plain.py: dtype and device of the last images, and a number to allocate its value as.
+        self.number: tuple[Any, Any, Any] = (None, None, None)
         # The measure takes these behind the eight tensors of run(): most take nothing.
         self.behind = (None, None, None, None) if max(places) > 7 else ()
 
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"a measure has no option {name}")
+    if TYPE_CHECKING:  # at run time it would make every attribute slower
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def result_shape(self, shape: Sequence[int]) -> list[int]:
         """The shape of the result for images of this shape, if the library takes them."""

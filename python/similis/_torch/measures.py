@@ -19,14 +19,12 @@ from torch import Tensor
 from .._library import measures, range_warning
 from .._library.refusals import require_extents, require_same_dtype, require_same_shape
 from . import decomposition, elsewhere, gradient_scaling
-from .binding import DTYPES, scale
+from .binding import CONVERTED_DTYPES, DTYPES, USUAL_DTYPES, scale
 from .devices import is_elsewhere
 from .measure_operators import compute_gradient, compute_value, gradient_op, value_op
-from .registry import differentiate
+from .registry import applied_plainly, differentiate
 from .tensors import (
-    CONVERTED_DTYPES,
     TELLS_KEYS,
-    USUAL_DTYPES,
     are_memory,
     is_memory,
     is_traced,
@@ -207,8 +205,7 @@ def _as_upstream(gradient_scale: float, x: Tensor) -> Optional[Tensor]:
 
 _NO_GRADIENTS = (None,) * 3  # for the arguments after the images
 
-# Function.apply() calls this, after a search for leftovers of transforms that takes 1.5 µs.
-_apply_plainly = super(torch.autograd.Function, _Evaluation).apply
+_apply_plainly = applied_plainly(_Evaluation)
 
 
 class _CompiledEvaluation(torch.autograd.Function):

@@ -17,21 +17,20 @@ from torch import Tensor
 
 from .._library import measures, range_warning, warp
 from . import gradient_scaling
-from .binding import DTYPES, Tensors, attempt, scale
+from .binding import DTYPES, Tensors, attempt, attempt_images, scale
 from .measure_operators import compute_gradient, empty_value, number_like
 from .measures import Plan, differentiated, if_plain, is_usual_shape, largest
+from .registry import applied_plainly
 from .tensors import (
     PLAIN,
     TELLS_KEYS,
-    USUAL_DTYPES,
-    is_memory,
+    has_memory,
     is_transformed,
     somebody_looks,
 )
 from .transform_autograd import transform_backward
 from .transform_operators import (
     NO_GRADIENTS,
-    gradient_of_each,
     like,
     result_model,
     shape_unlike,
@@ -49,23 +48,40 @@ def _product(gradient: Optional[Tensor], upstream: Tensor) -> Optional[Tensor]:
     return (gradient.float() * upstream).to(torch.bfloat16)
 
 
-class _Refused(Exception):
+class Refused(Exception):
     """The library refused what an autograd.Function gave it."""
+
+
+def number(measure: measures.Measure, x: Tensor) -> Tensor:
+    """Memory for a measure that is one number."""
+    dtype, device, number = measure.number
+    if x.dtype is not dtype or x.device != device:
+        number = number_like(measure.in_float64 or x.dtype is torch.float64, x.device)
+        measure.number = x.dtype, x.device, number
+    return _empty_like(number)
 
 
 class _Evaluation(torch.autograd.Function):
     """A measure that is one number, with its gradients, which are computed in the forward pass."""
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, y: Tensor, measure: measures.Measure, of_x: bool, of_y: bool
-    ) -> Tensor:
-        value = _empty_like(number_like(measure.in_float64 or x.dtype is torch.float64, x.device))
+    def forward(ctx: Any, x: Tensor, y: Tensor, measure: measures.Measure) -> Tensor:
+        of_x, of_y, _ = ctx.needs_input_grad
+        value = number(measure, x)
         x_gradient = _empty_like(x) if of_x else None
         y_gradient = _empty_like(y) if of_y else None
-        address, threads, unasked = measure.options_address, _threads(), measure.unasked
-        if attempt(measure.index, address, threads, x, y, *unasked, value, x_gradient, y_gradient):
-            raise _Refused
+        if attempt_images(
+            measure.index,
+            measure.options_address,
+            _threads(),
+            measure.unasked,
+            x,
+            y,
+            value,
+            x_gradient,
+            y_gradient,
+        ):
+            raise Refused
         # While a GPU is at work.
         ctx.save_for_backward(x, y)
         ctx.measure, ctx.gradients = measure, (x_gradient, y_gradient)
@@ -76,79 +92,68 @@ class _Evaluation(torch.autograd.Function):
         x, y = ctx.saved_tensors  # raises if they have changed or been freed
         gradients = ctx.gradients
         if gradients is None or _is_grad_enabled():
-            of_x, of_y, *_ = ctx.needs_input_grad
+            of_x, of_y, _ = ctx.needs_input_grad
             plan = Plan(ctx.measure.described, of_x, of_y, 1.0, True)
-            return *differentiated((x, y, None, None), plan, upstream), None, None, None
+            return *differentiated((x, y, None, None), plan, upstream), None
         ctx.gradients = None
-        if somebody_looks() or not is_memory(upstream):
-            return *[_product(each, upstream) for each in gradients], None, None, None
+        if somebody_looks() or not has_memory(upstream):
+            return *[_product(each, upstream) for each in gradients], None
         if not (upstream.is_cpu and upstream.item() == 1):  # on a GPU scale() asks
             for each in gradients:
                 if each is not None:
                     scale(each, upstream)
-        return *gradients, None, None, None
+        return *gradients, None
 
 
-# Function.apply() calls this, after a search for leftovers of transforms that takes 1.5 µs.
-_evaluated: Any = super(torch.autograd.Function, _Evaluation).apply
+_evaluated = applied_plainly(_Evaluation)
 
 
 # What torch, the bindings and an autograd.Function raise for tensors of another kind. The way that
 # asks in full raises it again.
-_NOT_PLAIN = (_Refused, RuntimeError, ValueError, TypeError, KeyError, BufferError)
+NOT_PLAIN = (Refused, RuntimeError, ValueError, TypeError, KeyError, BufferError)
 
 
-def _measure_if_plain(operation: str, text: str, x: Any, y: Any) -> Optional[measures.Measure]:
-    """The measure if its images need no other layout or type and nobody looks, or None."""
-    if somebody_looks() or type(x) not in PLAIN or type(y) not in PLAIN:
-        return None
-    dtype, shape = x.dtype, x.shape
-    rank = len(shape)
-    if (
-        dtype not in USUAL_DTYPES
-        or rank < 4
-        or (rank == 4 and (shape[3] == 3 or shape[3] == 4))
-        or x.is_neg()
-        or y.is_neg()
-    ):
-        return None
-    measure = measures.parse(text)
-    if not measure.is_plain:
-        return None
-    if x.is_cpu:
-        elements = x.numel()
-        if elements >= range_warning.LOOK_FROM:
-            if y.shape != shape or not y.is_cpu or y.dtype is not dtype:
-                return None
+def are_plain_images(x: Any, y: Any) -> bool:
+    """Whether attempt_images() may be asked for the images, while nobody looks."""
+    return type(x) in PLAIN and type(y) in PLAIN and not x.is_neg() and not y.is_neg()
+
+
+def _takes(measure: measures.Measure, operation: str, x: Any, y: Any) -> bool:
+    """The same of images of a measure. Warns of values out of range."""
+    if not are_plain_images(x, y) or not measure.is_plain:
+        return False
+    if operation in range_warning.OPERATIONS and x.is_cpu:
+        elements, dtype = x.numel(), x.dtype
+        if elements >= range_warning.LOOK_FROM and dtype in DTYPES:
+            if y.shape != x.shape or not y.is_cpu or y.dtype is not dtype:
+                return False
             if range_warning.wants_look(operation, elements, DTYPES[dtype]):
-                range_warning.look(operation, text, largest, x=x, y=y)
-    elif not x.is_cuda:
+                range_warning.look(operation, measure.described, largest, x=x, y=y)
+    return True
+
+
+def evaluate(operation: str, describe: Any, options: Sequence[Any], x: Any, y: Any) -> Any:
+    """The value of a measure of two images that need no other layout or type, or None.
+
+    describe: makes the text of options, as dispatch.py's functions of described_once() do.
+    """
+    if somebody_looks():
         return None
-    return measure
-
-
-def evaluate(operation: str, text: str, x: Any, y: Any) -> Optional[Tensor]:
-    """The value of a measure of two images that need no other layout or type, or None."""
     try:
-        measure = _measure_if_plain(operation, text, x, y)
-        if measure is None:
+        measure = measures.parse(describe.remembered(options))
+        if not _takes(measure, operation, x, y):
             return None
-        dtype = x.dtype
-        of_x, of_y = x.requires_grad, y.requires_grad
-        if (of_x or of_y) and _is_grad_enabled():
-            if not measure.is_scalar or dtype is torch.float16:
+        if (x.requires_grad or y.requires_grad) and _is_grad_enabled():
+            if not measure.is_scalar or x.dtype is torch.float16:
                 return None  # their gradients wait for the upstream gradient, or are scaled
-            differentiable: Tensor = _evaluated(x, y, measure, of_x, of_y)
-            return differentiable
-        if measure.is_scalar:
-            is_wide = measure.in_float64 or dtype is torch.float64
-            value = _empty_like(number_like(is_wide, x.device))
-        else:
-            value = empty_value(x, measure)
-        address, threads, unasked = measure.options_address, _threads(), measure.unasked
-        status = attempt(measure.index, address, threads, x, y, *unasked, value, None, None)
+            return _evaluated(x, y, measure)
+        value = number(measure, x) if measure.is_scalar else empty_value(x, measure)
+        address, unasked = measure.options_address, measure.unasked
+        status = attempt_images(
+            measure.index, address, _threads(), unasked, x, y, value, None, None
+        )
         return None if status else value
-    except _NOT_PLAIN:
+    except NOT_PLAIN:
         return None
 
 
@@ -170,23 +175,19 @@ def with_gradients(
         is_simple = mask is None and valid_mask is None and x.dtype is not torch.float16
         if not is_simple or not TELLS_KEYS:
             return _with_gradients(operation, text, x, y, mask, valid_mask, of_x, of_y)
-        measure = _measure_if_plain(operation, text, x, y)
-        if measure is None:  # it may be a measure that takes more than two images
+        measure = None if somebody_looks() else measures.parse(text)
+        if measure is None or not _takes(measure, operation, x, y):
             return _with_gradients(operation, text, x, y, mask, valid_mask, of_x, of_y)
-        if measure.is_scalar:
-            is_wide = measure.in_float64 or x.dtype is torch.float64
-            results = [_empty_like(number_like(is_wide, x.device))]
-        else:
-            results = [empty_value(x, measure)]
+        results = [number(measure, x) if measure.is_scalar else empty_value(x, measure)]
         x_gradient = y_gradient = None
         if of_x:
             results.append(x_gradient := _empty_like(x))
         if of_y:
             results.append(y_gradient := _empty_like(y))
-        given = (x, y, *measure.unasked, results[0], x_gradient, y_gradient)
-        status = attempt(measure.index, measure.options_address, _threads(), *given)
+        given = (measure.unasked, x, y, results[0], x_gradient, y_gradient)
+        status = attempt_images(measure.index, measure.options_address, _threads(), *given)
         return None if status else results
-    except _NOT_PLAIN:
+    except NOT_PLAIN:
         return None
 
 
@@ -276,7 +277,7 @@ class _Transform(torch.autograd.Function):
     ) -> Tensor:
         result = _computed(call, (operand, affine, field, grid_affine))
         if result is None:
-            raise _Refused
+            raise Refused
         # While a GPU is at work.
         ctx.call = call
         ctx.save_for_backward(operand, affine, field, grid_affine)
@@ -285,19 +286,30 @@ class _Transform(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Optional[Tensor], ...]:
         operands = ctx.saved_tensors  # hooks may have replaced them
-        call = ctx.call
+        call, asked = ctx.call, ctx.needs_input_grad
         if (
-            _is_grad_enabled()
-            or somebody_looks()
-            or call.startswith("affine_grid")
-            or not is_memory(upstream)
-            or not _are_plain(operands)
+            not _is_grad_enabled()
+            and not somebody_looks()
+            and not call.startswith("affine_grid")
+            and _are_plain((upstream, *operands))
         ):
-            return transform_backward(ctx, operands, upstream)
-        return *gradient_of_each(operands, upstream, ctx.needs_input_grad, call), None
+            parsed = warp.parse(call)
+            by_each: list[Optional[Tensor]] = [None, None, None, None]
+            for i, each in enumerate(operands):
+                if asked[i]:
+                    by_each[i] = like(each)
+            given = parsed.arrange((*operands, None, None, None))
+            results = warp.gradient_outputs(parsed.operation, upstream, *by_each)
+            try:
+                index, address = parsed.index, parsed.options_address
+                if attempt(index, address, _threads(), *given, *results) == 0:
+                    return *by_each, None
+            except NOT_PLAIN:
+                pass
+        return transform_backward(ctx, operands, upstream)
 
 
-_transformed: Any = super(torch.autograd.Function, _Transform).apply
+_transformed = applied_plainly(_Transform)
 
 
 def _are_plain(operands: Sequence[Any]) -> bool:
@@ -307,17 +319,20 @@ def _are_plain(operands: Sequence[Any]) -> bool:
     return True
 
 
-def transform(call: str, operands: Sequence[Any]) -> Optional[Tensor]:
-    """operands: image, u or A; affine; field; grid_affine. The result, or None."""
-    if operands[0] is None or somebody_looks():
+def transform(describe: Any, options: Sequence[Any], operands: Sequence[Any]) -> Optional[Tensor]:
+    """operands: image, u or A; affine; field; grid_affine. The result, or None.
+
+    describe: makes the text of options, as of evaluate().
+    """
+    if operands[0] is None or somebody_looks() or not _are_plain(operands):
         return None
     try:
-        if not _are_plain(operands):
-            return None
-        for each in operands:
-            if each is not None and each.requires_grad and _is_grad_enabled():
-                differentiable: Tensor = _transformed(*operands, call)
-                return differentiable
+        call = describe.remembered(options)
+        if _is_grad_enabled():
+            for each in operands:
+                if each is not None and each.requires_grad:
+                    differentiable: Tensor = _transformed(*operands, call)
+                    return differentiable
         return _computed(call, operands)
-    except _NOT_PLAIN:
+    except NOT_PLAIN:
         return None

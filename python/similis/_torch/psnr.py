@@ -16,10 +16,12 @@ from torch import Tensor
 
 from .._library import measures, range_warning
 from . import decomposition
-from .binding import DTYPES, scale
-from .measure_operators import compute_gradient, compute_value
+from .binding import DTYPES, attempt_images, scale
+from .measure_operators import compute_gradient, compute_value, empty_value
 from .measures import evaluate, if_plain, is_plain, is_usual_shape
-from .tensors import is_memory, is_transformed, nobody_looks
+from .plain import NOT_PLAIN, Refused, are_plain_images, number
+from .registry import applied_plainly
+from .tensors import TELLS_KEYS, is_transformed, somebody_looks
 
 _SLOPE = -10 / math.log(10)  # of the decibels by the error, times the error
 
@@ -34,11 +36,32 @@ def _decibels(error: Tensor, of_range: float, has_mask: bool) -> Tensor:
     return torch.where(exists, decibels, torch.nan)
 
 
+def _is_ahead(x: Tensor, text: str) -> bool:
+    """Whether gradients are computed with the error."""
+    return x.dtype is not torch.float16 and measures.is_scalar(text)
+
+
+def _error_plainly(
+    x: Tensor, y: Tensor, of_x: bool, of_y: bool, text: str
+) -> tuple[Tensor, list[Tensor]]:
+    """_error() of images of which are_plain_images() and _is_ahead() are true; raises Refused."""
+    measure = measures.parse(text)
+    error = number(measure, x)
+    gradients = [
+        torch.empty_like(x) if of_x else None,
+        torch.empty_like(y) if of_y else None,
+    ]
+    address, threads, unasked = measure.options_address, torch.get_num_threads(), measure.unasked
+    if attempt_images(measure.index, address, threads, unasked, x, y, error, *gradients):
+        raise Refused
+    return error, [each for each in gradients if each is not None]
+
+
 def _error(
     x: Tensor, y: Tensor, mask: Optional[Tensor], of_x: bool, of_y: bool, text: str
 ) -> tuple[Tensor, Optional[list[Tensor]]]:
     """The error and, of a mean in all but f16, its gradients in the same pass."""
-    if x.dtype == torch.float16 or not measures.is_scalar(text):
+    if not _is_ahead(x, text):
         return compute_value(x, y, mask, None, text), None
     error, *gradients = compute_gradient(x, y, mask, None, None, True, of_x, of_y, text)
     return error, gradients
@@ -83,10 +106,19 @@ class _Psnr(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, y: Tensor, mask: Optional[Tensor], text: str, of_range: float
+        ctx: Any,
+        x: Tensor,
+        y: Tensor,
+        mask: Optional[Tensor],
+        text: str,
+        of_range: float,
+        is_checked: bool,
     ) -> Tensor:
         of_x, of_y = ctx.needs_input_grad[:2]
-        error, ctx.gradients = _error(x, y, mask, of_x, of_y, text)
+        if is_checked:
+            error, ctx.gradients = _error(x, y, mask, of_x, of_y, text)
+        else:
+            error, ctx.gradients = _error_plainly(x, y, of_x, of_y, text)
         ctx.is_ahead = ctx.gradients is not None
         ctx.save_for_backward(x, y, mask, error)
         ctx.text, ctx.of_range = text, of_range
@@ -104,7 +136,7 @@ class _Psnr(torch.autograd.Function):
                 ahead = compute_gradient(x, y, mask, None, None, False, of_x, of_y, ctx.text)
             factor = torch.div(upstream, error).mul_(_SLOPE)
             gradients = _times(factor, ahead, error, x, y, mask, of_x, of_y, ctx.text)
-        return gradients[0] if of_x else None, gradients[-1] if of_y else None, None, None, None
+        return gradients[0] if of_x else None, gradients[-1] if of_y else None, *_NO_GRADIENTS
 
 
 def _differentiable_gradients(
@@ -119,8 +151,8 @@ def _differentiable_gradients(
     return torch.autograd.grad(value, variables, upstream, create_graph=True)
 
 
-# Function.apply() calls this, after a search for leftovers of transforms that takes 1.5 µs.
-_apply_plainly: Any = super(torch.autograd.Function, _Psnr).apply
+_NO_GRADIENTS = (None,) * 4  # for the arguments after the images
+_apply_plainly = applied_plainly(_Psnr)
 
 
 def _texts(data_range: Optional[float], reduction: str) -> tuple[str, str]:
@@ -142,6 +174,38 @@ def _texts_once(data_range: Optional[float], reduction: str) -> tuple[str, str]:
     return _texts(data_range, reduction)
 
 
+def _range_of(data_range: Optional[float], x: Any) -> float:
+    dtype = getattr(x, "dtype", None)
+    return float(data_range or measures.DATA_RANGES.get(DTYPES.get(dtype, ""), 1.0))
+
+
+def _psnr_plainly(
+    data_range: Optional[float], text: str, of_error: str, x: Any, y: Any
+) -> Optional[Tensor]:
+    """psnr() of images that need no other layout or type, while nobody looks; or None."""
+    try:
+        measure = measures.parse(text)
+        if not are_plain_images(x, y):
+            return None
+        value_range = _range_of(data_range, x)
+        if torch.is_grad_enabled() and (x.requires_grad or y.requires_grad):
+            if not _is_ahead(x, of_error):
+                return None
+            of_range = 20 * math.log10(value_range)
+            decibels: Tensor = _apply_plainly(x, y, None, of_error, of_range, False)
+        else:
+            decibels = number(measure, x) if measure.is_scalar else empty_value(x, measure)
+            address, threads = measure.options_address, torch.get_num_threads()
+            unasked = measure.unasked
+            if attempt_images(measure.index, address, threads, unasked, x, y, decibels):
+                return None
+    except NOT_PLAIN:
+        return None
+    if x.is_cpu and x.numel() >= range_warning.LOOK_FROM:
+        _look_at_range(x, decibels, value_range)
+    return decibels
+
+
 def psnr(
     data_range: Optional[float],
     reduction: str,
@@ -152,14 +216,17 @@ def psnr(
 ) -> Optional[Tensor]:
     """PSNR from the MSE in f64; differentiable as the MSE is. usual_only: as of evaluate()."""
     text, of_error = _texts_once(data_range, reduction)
+    if mask is None and usual_only and TELLS_KEYS and not somebody_looks():
+        plain = _psnr_plainly(data_range, text, of_error, x, y)
+        if plain is not None:
+            return plain
     found = if_plain(x, y, mask, None)
     if found is not None:
         if usual_only and not is_usual_shape(found[0]):
             return None
         if is_transformed():
             found = None
-    dtype = getattr(x, "dtype", None)
-    value_range = float(data_range or measures.DATA_RANGES.get(DTYPES.get(dtype, ""), 1.0))
+    value_range = _range_of(data_range, x)
     of_range = 20 * math.log10(value_range)
     try:
         if found is None:
@@ -169,7 +236,7 @@ def psnr(
             decibels = _decibels(error, of_range, mask is not None)
             decibels = decibels if x.dtype == torch.float64 else decibels.float()
         elif torch.is_grad_enabled() and (x.requires_grad or y.requires_grad):
-            decibels = _apply_plainly(x, y, found[1], of_error, of_range)
+            decibels = _apply_plainly(x, y, found[1], of_error, of_range, True)
         else:
             decibels = compute_value(x, y, found[1], None, text)
     except ValueError as refusal:  # the library knows only the error inside
@@ -200,7 +267,7 @@ def psnr_with_gradients(
     if found is None or not is_usual_shape(found[0]) or is_transformed():
         return None
     mask = found[1]
-    value_range = float(data_range or measures.DATA_RANGES.get(DTYPES[x.dtype], 1.0))
+    value_range = _range_of(data_range, x)
     try:
         error, ahead = _error(x, y, mask, of_x, of_y, text)
         factor = torch.reciprocal(error).mul_(_SLOPE)

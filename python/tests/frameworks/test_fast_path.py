@@ -175,6 +175,7 @@ def test_determinism_is_asked_in_each_call(monkeypatch):
         seen.append(given[-1])
         return text(*given)
 
+    seen_text.remembered = lambda options: seen_text(*options)
     monkeypatch.setattr(transforms, "_sample_text", seen_text)
     image, affine = random(1, 1, 8, 8), torch.eye(2, 3)[None]
     similis.sample(image, affine=affine)
