@@ -21,6 +21,9 @@
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "src/warp/cpu/cells-inl.h"
+#if HWY_ARCH_X86
+#include <cpuid.h>
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::warp_internal::HWY_NAMESPACE {
@@ -90,11 +93,17 @@ template <class D, class V32> HWY_INLINE auto as_offsets(D di, V32 v) {
   }
 }
 
-// Gathers of AMD's processors take longer than the loads that they stand for: see docs/notes.
+// True if gathers take longer than the loads that they stand for: on AMD's processors, and on
+// Intel's before Sapphire Rapids, which brought arithmetic in f16. See docs/notes.
 inline bool has_slow_gathers() {
 #if HWY_TARGET < HWY_AVX2
-  static const bool is_amd = __builtin_cpu_is("amd") != 0;
-  return is_amd;
+  static const bool is_slow = [] {
+    constexpr unsigned kHasF16 = 1u << 23;  // of edx, leaf 7
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx);
+    return __builtin_cpu_is("amd") != 0 || (edx & kHasF16) == 0;
+  }();
+  return is_slow;
 #else
   return false;  // AVX2 has none here, and SSE4 has no pairs
 #endif
