@@ -10,6 +10,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "hwy/cache_control.h"
@@ -103,15 +104,34 @@ template <class T> struct SlabOfImage {
 
   static constexpr std::int64_t kChains = 8;
 
-  // Calls add(i) for i in [begin, end), from kChains places in turn: neighbours add to the same
-  // voxels, and each would wait for the numbers that the one before it stores. 32 places are no
-  // faster.
+  // Where the four weights of voxel i are. In long vectors they stay in the 128 bits that they are
+  // made in: half of the shuffles.
+  static constexpr bool kHasBlocks = sizeof(T) == 4 && HWY_TARGET <= HWY_AVX2;
+  static constexpr auto kFours = [] {
+    constexpr std::size_t kLanes = HWY_MAX_BYTES / sizeof(T);
+    std::array<std::uint16_t, kChunk> result{};
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      const std::size_t lane = i % kLanes;
+      const std::size_t of_block = kHasBlocks ? lane % 4 * kLanes + lane / 4 * 4 : 4 * lane;
+      result[i] = static_cast<std::uint16_t>(4 * (i - lane) + of_block);
+    }
+    return result;
+  }();
+  static HWY_INLINE std::int64_t fours_of(std::int64_t i) {
+    return kHasBlocks ? kFours[static_cast<std::size_t>(i)] : 4 * i;
+  }
+
+  // Calls add(i, fours_of(i)) for i in [begin, end), from kChains places in turn: neighbours add to
+  // the same voxels, and each would wait for the numbers that the one before it stores. 32 places
+  // are no faster.
   template <class Add>
   static HWY_INLINE void in_chains(std::int64_t begin, std::int64_t end, const Add& add) {
     constexpr std::int64_t kWhole = kChunk / kChains;
     if (end - begin == kChunk) {  // whose steps the compiler knows
-      for (std::int64_t i = begin; i < begin + kWhole; ++i) {
-        for (std::int64_t k = 0; k < kChains; ++k) add(i + k * kWhole);
+      static_assert(kWhole * sizeof(T) % HWY_MAX_BYTES == 0);
+      for (std::int64_t i = 0; i < kWhole; ++i) {
+        const std::int64_t fours = fours_of(i);
+        for (std::int64_t k = 0; k < kChains; ++k) add(i + k * kWhole, fours + 4 * k * kWhole);
       }
       return;
     }
@@ -123,14 +143,15 @@ template <class T> struct SlabOfImage {
       std::int64_t begin, std::int64_t end, const Add& add) {
     const std::int64_t length = (end - begin + kChains - 1) / kChains;
     for (std::int64_t i = begin; i < begin + length; ++i) {
-      for (std::int64_t at = i; at < end; at += length) add(at);
+      for (std::int64_t at = i; at < end; at += length) add(at, fours_of(at));
     }
   }
 
   // The cells of a chunk as they add to the slab: two of its voxels along each axis.
   struct Corners {
-    // [bits of the other axes]: of voxel i what is added to the two voxels along x, at 2·i.
-    alignas(64) T weight[4][2 * kChunk + 2];
+    // [3D: bit of the slab's axis]: of voxel i what is added to a four of voxels, at fours_of(i):
+    // two along x, and the two behind them along the axis of bit 1.
+    alignas(64) T weight[2][4 * kChunk];
     alignas(64) std::int32_t offset[kChunk];  // of the first voxel
     bool are_whole[kChunk];  // at a vector's first element: all corners are the slab's
     // [bit][which], of vectors that are not whole: the weights of the two voxels along an axis, and
@@ -237,6 +258,7 @@ template <class T> struct SlabOfImage {
         }
       }
       const V given = hn::LoadU(d, upstream + i);
+      V four[4] = {given, given, given, given};
       for (int row = 0; row < 1 << (rank - 1); ++row) {
         const int of_slab = row >> (rank - 2), of_other = row & 1;
         V of_row = hn::Mul(given, along[rank - 1][of_slab]);
@@ -253,24 +275,53 @@ template <class T> struct SlabOfImage {
           first_of_pair = keep(0, first_of_pair);
           second = keep(1, second);
         }
-        hn::StoreInterleaved2(first_of_pair, second, d, corners->weight[row] + 2 * i);
+        four[2 * (row & 1)] = first_of_pair;
+        four[2 * (row & 1) + 1] = second;
+        if (row % 2 == 1) store_fours(four, corners->weight[row / 2] + 4 * i);
       }
     }
   }
 
-  // Adds two weights to neighbours along x.
+  static HWY_INLINE void store_fours(const V (&v)[4], T* to) {
+#if HWY_TARGET <= HWY_AVX2
+    if constexpr (kHasBlocks) {
+      const hn::Repartition<double, hn::ScalableTag<T>> pairs;
+      const auto store = [&](auto first, auto second) HWY_ATTR {
+        const auto a = hn::BitCast(pairs, first), b = hn::BitCast(pairs, second);
+        hn::Store(hn::BitCast(d, hn::InterleaveLower(pairs, a, b)), d, to);
+        hn::Store(hn::BitCast(d, hn::InterleaveUpper(pairs, a, b)), d, to + hn::Lanes(d));
+        to += 2 * hn::Lanes(d);
+      };
+      store(hn::InterleaveLower(d, v[0], v[1]), hn::InterleaveLower(d, v[2], v[3]));
+      store(hn::InterleaveUpper(d, v[0], v[1]), hn::InterleaveUpper(d, v[2], v[3]));
+      return;
+    }
+#endif
+    hn::StoreInterleaved4(v[0], v[1], v[2], v[3], d, to);
+  }
+
+  // Adds four weights to two neighbours along x, and to the two that lie `next` behind them.
   template <bool is_dense>
-  static HWY_INLINE void add_pair(T* to, const T* weight, std::int64_t along_x) {
+  static HWY_INLINE void add_four(T* to, std::int64_t next, const T* weight, std::int64_t along_x) {
+#if HWY_TARGET <= HWY_SSE4
+    if constexpr (is_dense && sizeof(T) == 4) {  // Highway has no such loads and stores
+      auto* const second = reinterpret_cast<__m64*>(to + next);
+      const __m128i low = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(to));
+      const __m128 given = _mm_loadh_pi(_mm_castsi128_ps(low), second);
+      const __m128 sum = _mm_add_ps(given, _mm_load_ps(weight));
+      _mm_storel_pi(reinterpret_cast<__m64*>(to), sum);
+      _mm_storeh_pi(second, sum);
+      return;
+    }
+#endif
     const hn::CappedTag<T, 2> d2;
-    const hn::CappedTag<T, 4> d4;
-    if constexpr (is_dense && hn::MaxLanes(d4) == 4) {  // a load of four is part of an addition
-      const auto added = hn::LowerHalf(d2, hn::LoadU(d4, weight));
-      hn::StoreU(hn::Add(hn::LoadU(d2, to), added), d2, to);
-    } else if constexpr (is_dense && hn::MaxLanes(d2) == 2) {
-      hn::StoreU(hn::Add(hn::LoadU(d2, to), hn::LoadU(d2, weight)), d2, to);
-    } else {
-      to[0] += weight[0];
-      to[is_dense ? 1 : along_x] += weight[1];
+    for (int row = 0; row < 2; ++row, to += next, weight += 2) {
+      if constexpr (is_dense && hn::MaxLanes(d2) == 2) {
+        hn::StoreU(hn::Add(hn::LoadU(d2, to), hn::LoadU(d2, weight)), d2, to);
+      } else {
+        to[0] += weight[0];
+        to[is_dense ? 1 : along_x] += weight[1];
+      }
     }
   }
 
@@ -289,26 +340,22 @@ template <class T> struct SlabOfImage {
       std::fill_n(corners.offset, kChunk, 0);
     }
     const std::int64_t along_x = sums.strides[4], next_of_slab = along_slab();
-    const std::int64_t along_other = sums.strides[4 - axis_of_bit(1)];
+    const std::int64_t next = sums.strides[4 - axis_of_bit(1)];
     for (std::int64_t c = 0; c < plan.pass.channels; ++c) {
       T* const plane = this->plane(c);
       weigh<rank>(cells, upstream_of(chunk, c, copied), chunk.count, plane, &corners);
       if (HWY_UNLIKELY(!is_moved_inside)) {
-        in_chains(begin, chunk.count,
-            [&](std::int64_t i) HWY_ATTR { add_corners<rank>(cells, corners, i, plane); });
+        in_chains(begin, chunk.count, [&](std::int64_t i, std::int64_t) HWY_ATTR {
+          add_corners<rank>(cells, corners, i, plane);
+        });
         continue;
       }
-      // Adds to the voxels in one plane of the slab (one row in 2D).
-      const auto add_to = [=, &corners](T* row, int first_row, std::int64_t i) HWY_ATTR {
-        add_pair<is_dense>(row, corners.weight[first_row] + 2 * i, along_x);
-        if constexpr (rank == 3) {
-          add_pair<is_dense>(row + along_other, corners.weight[first_row + 1] + 2 * i, along_x);
-        }
-      };
-      in_chains(begin, chunk.count, [&](std::int64_t i) HWY_ATTR {
+      in_chains(begin, chunk.count, [=, &corners](std::int64_t i, std::int64_t at) HWY_ATTR {
         T* const row = plane + corners.offset[i];
-        add_to(row, 0, i);
-        add_to(row + next_of_slab, 1 << (rank - 2), i);
+        add_four<is_dense>(row, next, corners.weight[0] + at, along_x);
+        if constexpr (rank == 3) {
+          add_four<is_dense>(row + next_of_slab, next, corners.weight[1] + at, along_x);
+        }
       });
     }
   }
@@ -327,7 +374,7 @@ template <class T> struct SlabOfImage {
         is_there = is_there && voxel >= low && voxel < high;
         offset += voxel * sums.strides[4 - a];
       }
-      if (is_there) plane[offset] += corners.weight[corner >> 1][2 * i + (corner & 1)];
+      if (is_there) plane[offset] += corners.weight[corner >> 2][fours_of(i) + (corner & 3)];
     }
   }
 
@@ -400,7 +447,7 @@ template <class T> struct SlabOfImage {
       const auto weight = [&](int k) HWY_ATTR { return hn::Load(wide, taps.weight[0][k] + i); };
       hn::StoreInterleaved4(weight(0), weight(1), weight(2), weight(3), wide, along_x + 4 * i);
     }
-    in_chains(0, chunk.count, [&](std::int64_t i) HWY_ATTR {
+    in_chains(0, chunk.count, [&](std::int64_t i, std::int64_t) HWY_ATTR {
       if (HWY_UNLIKELY(taps.outside[i] < 0)) return add_rim(chunk, taps, i, upstream[i], plane);
       const auto weights = hn::Load(d4, along_x + 4 * i);
       float* const corner = plane + taps.offset(s, rank, i);
