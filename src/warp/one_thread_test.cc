@@ -101,6 +101,41 @@ TEST_F(OneThread, AddsToTheImageAsSeveralDo) {
   }
 }
 
+// Images that are cleared plane by plane (row by row in 2D): some planes are added to first in the
+// middle or at the end, and some never.
+TEST_F(OneThread, AddsToLargeImagesAsSeveralDo) {
+  std::uint32_t seed = 1;
+  for (const Extents& shape : {Extents{1, 1, 520, 530}, {1, 4, 257, 270}, {2, 1, 20, 120, 121},
+           {1, 1, 66, 64, 65}, {1, 3, 45, 46, 47}}) {
+    const bool is_vector = shape[1] == 3;
+    const Layout layout = is_vector ? Layout::channels_last : Layout::dense;
+    const std::int64_t components = shape.rank() - 2, rows = shape[2];
+    const std::int64_t of_row = field_shape(shape, 1).count() / rows;
+    for (const bool is_upside_down : {false, true}) {
+      ++seed;
+      const test::Array image = test::noise(shape, DType::f32, layout, seed, 1);
+      const test::Array upstream = test::noise(shape, DType::f32, layout, seed + 1, 1);
+      const test::Array field =
+          test::make(field_shape(shape, shape[0]), DType::f32, Layout::dense, [&](std::int64_t i) {
+            const double noise = 0.1 * (test::uniform(seed + 2, i) - 0.5);
+            if (i % components != components - 1) return noise;  // the other axes
+            const double row = static_cast<double>(i / of_row % rows) / static_cast<double>(rows);
+            return noise + (is_upside_down ? 1.5 - 3 * row : -0.4);
+          });
+      const SampleOptions options{.displacement = field,
+          .mode = !is_vector && seed % 4 == 0 ? Interpolation::nearest : Interpolation::linear,
+          .padding_mode = kPaddings[seed % 3]};
+      SCOPED_TRACE(fmt::format("{} {}", shape, seed));
+      for_each([&] {
+        ThreadPool pool(3);
+        const auto expected = gradients(image, upstream, options, layout, pool.runner());
+        const auto actual = gradients(image, upstream, options, layout, serial_runner());
+        for (std::size_t i = 0; i < actual.size(); ++i) expect_same(actual[i], expected[i]);
+      });
+    }
+  }
+}
+
 TEST_F(OneThread, AddsTheNearestVoxelsOfF64AsSeveralDo) {
   std::uint32_t seed = 1;
   for (const Extents& shape :

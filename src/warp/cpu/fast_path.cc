@@ -111,9 +111,8 @@ template <int rank> class FastRow {
       : plan_(*plan),
         pass_(plan->pass),
         has_vectors_(vectors != nullptr),
-        sums_(plan->sums_of_image),
         image_of_sums_(image_of_sums),
-        adds_up_(!sums_.empty()),
+        adds_up_(!plan->sums_of_image.empty()),
         chunk_(*chunk),
         ready_(*ready),
         vectors_(vectors) {
@@ -126,7 +125,7 @@ template <int rank> class FastRow {
     const bool notes_touched = !plan_.touched.empty() && !adds_up_;
     Touched* const touched =
         notes_touched ? &plan_.touched[static_cast<std::size_t>(row + chunk_.y)] : nullptr;
-    if (touched != nullptr) *touched = {1 << 30, -(1 << 30)};
+    if (touched != nullptr) *touched = kNoneTouched;
     const std::int64_t width = pass_.axes[0].out_extent;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     for (std::int64_t x = 0; x < width; x += kChunk) {
@@ -150,6 +149,8 @@ template <int rank> class FastRow {
                      !(plan_.voxels_are_finite && stores_gradient_of_nothing());
     if (pass_.output.empty() && touched == nullptr && !adds_up_ && !with_gradient_) return;
     const bool is_linear = pass_.mode == Interpolation::linear;
+    Touched of_chunk = kNoneTouched;
+    if (adds_up_ && plan_.clears_planes) touched = &of_chunk;
     if (is_linear) {
       place_in_slots<rank>(plan_, chunk_, with_gradient_, touched, &ready_);
     } else {
@@ -166,7 +167,18 @@ template <int rank> class FastRow {
     if (!adds_up_) return;
     if (!has_vectors_ && is_linear) leave_slots(rank, chunk_.count, false, &cells_);
     leave_slots(chunk_.count, ready_.offset);
-    add_to_sums(plan_, sums_, image_of_sums_, chunk_, ready_, repeated);
+    clear_touched(of_chunk);
+    add_to_sums(plan_, image_of_sums_, chunk_, ready_, repeated);
+  }
+
+  // Clears the planes (rows in 2D) that the chunk is the first to add to, and those before them,
+  // which then are in the second-level cache. Cells outside of the image add zeros to two planes.
+  void clear_touched(const Touched& touched) {
+    std::int64_t end = pass_.axes[plan_.slab_axis].extent;
+    if (plan_.clears_planes) end = std::min<std::int64_t>(std::max(touched.last, 0) + 2, end);
+    if (end > plan_.cleared[static_cast<std::size_t>(image_of_sums_)]) {
+      clear_sums(&plan_, image_of_sums_, end);
+    }
   }
 
   template <class Visit> void visit_elements(const Visit& visit) const {
@@ -368,7 +380,6 @@ template <int rank> class FastRow {
   const Pass& pass_;
   const bool has_vectors_;
   bool with_gradient_ = false;  // to the field, of this chunk
-  const TensorView& sums_;
   const std::int64_t image_of_sums_;
   const bool adds_up_;
   Chunk& chunk_;
@@ -378,19 +389,31 @@ template <int rank> class FastRow {
   float factor_[3];
 };
 
+// Bytes: larger images would leave the cache before anything is added to them.
+constexpr std::size_t kSecondLevelCache = 1 << 20;
+
 void prepare_plan(Plan* plan, const TensorView& sums, const Execution& exec) {
   if (!has_fast_path(*plan)) return;
   const Pass& pass = plan->pass;
   plan->voxels_are_finite = wants_finite_voxels(*plan) && are_voxels_finite(pass, exec);
   if (sums.empty() || sums.data() == pass.image.data()) return;
   const bool is_in_order = most_threads(exec) == 1 || plan->tasks() == 1;
-  const Extents &s = sums.strides, &of_image = pass.image.strides;
-  const bool is_like_image = s[2] == of_image[2] && s[3] == of_image[3] && s[4] == of_image[4];
+  const Extents &s = sums.strides, &own = pass.image.strides;
+  const bool is_like_image = s[2] == own[2] && s[3] == own[3] && s[4] == own[4];
   // Sums over images that share a field would have another order.
   const bool is_apart = plan->images_of_task == 1 || sums.shape[0] == pass.batch;
   if (!(is_in_order && is_like_image && is_apart)) return;
   plan->sums_of_image = sums;
-  clear_sums(*plan, sums);
+  plan->cleared.resize(static_cast<std::size_t>(sums.shape[0]), 0);
+  const auto of_image = static_cast<std::size_t>(sums.shape.count() / sums.shape[0]);
+  plan->clears_planes = of_image * size_bytes(sums.dtype) > kSecondLevelCache;
+}
+
+void clear_rest(Plan* plan) {
+  const std::int64_t extent = plan->pass.axes[plan->slab_axis].extent;
+  for (std::size_t n = 0; n < plan->cleared.size(); ++n) {
+    clear_sums(plan, static_cast<std::int64_t>(n), extent);
+  }
 }
 
 bool sample_rows(Plan* plan, std::int64_t index) {
@@ -418,6 +441,7 @@ bool sample_rows(Plan* plan, std::int64_t index) {
 #else
 bool sample_rows(Plan*, std::int64_t) { return false; }
 void prepare_plan(Plan*, const TensorView&, const Execution&) {}
+void clear_rest(Plan*) {}
 #endif
 
 }  // namespace similis::warp_internal::HWY_NAMESPACE
@@ -427,6 +451,7 @@ HWY_AFTER_NAMESPACE();
 namespace similis::warp_internal {
 HWY_EXPORT(sample_rows);
 HWY_EXPORT(prepare_plan);
+HWY_EXPORT(clear_rest);
 
 void prepare_fast_path(Plan* plan, const TensorView& sums, const Execution& exec) {
   HWY_DYNAMIC_DISPATCH(prepare_plan)(plan, sums, exec);
@@ -434,6 +459,10 @@ void prepare_fast_path(Plan* plan, const TensorView& sums, const Execution& exec
 
 bool run_fast_task(Plan* plan, std::int64_t index) {
   return HWY_DYNAMIC_DISPATCH(sample_rows)(plan, index);
+}
+
+void finish_fast_path(Plan* plan) {
+  if (!plan->cleared.empty()) HWY_DYNAMIC_DISPATCH(clear_rest)(plan);
 }
 
 }  // namespace similis::warp_internal

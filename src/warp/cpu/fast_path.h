@@ -15,4 +15,7 @@ void prepare_fast_path(Plan* plan, const TensorView& sums, const Execution& exec
 /// fast_path.cc. Otherwise it does nothing and returns false.
 bool run_fast_task(Plan* plan, std::int64_t index);
 
+/// Clears the part of the plan's sums_of_image that no task added to, after all tasks.
+void finish_fast_path(Plan* plan);
+
 }  // namespace similis::warp_internal

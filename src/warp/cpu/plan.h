@@ -40,6 +40,7 @@ inline WholeAndRest split_index(double index) {
 struct Touched {
   int first, last;
 };
+constexpr Touched kNoneTouched{1 << 30, -(1 << 30)};
 
 /// The part m[axis][0]·g of the indices of a column's voxels, as a whole number and the rest, both
 /// in f32: together they are as exact as f32 is within a voxel. NaN where the whole number is too
@@ -134,8 +135,10 @@ struct Plan {
   std::vector<Touched> touched;       // [image][row]; empty if not wanted
   int slab_axis = 2;
   // As prepare_fast_path() finds:
-  bool voxels_are_finite = false;  // of the image; known where the nearest ones have a gradient
-  TensorView sums_of_image;        // the gradient to the image, if tasks add to it; empty if not
+  bool voxels_are_finite = false;     // of the image; known where the nearest ones have a gradient
+  TensorView sums_of_image;           // the gradient to the image, if tasks add to it; empty if not
+  std::vector<std::int64_t> cleared;  // [image of sums_of_image]: its first planes (rows in 2D)
+  bool clears_planes = false;         // of it one after the other, or whole images
 };
 
 }  // namespace similis::warp_internal

@@ -60,14 +60,14 @@ template <int rank>
 void place_nearest_in_slots(
     const Plan& plan, const Chunk& chunk, Touched* touched, ReadyCells* ready);
 
-/// Clears the gradient to the image, of all images, where tasks run one after the other. It and
-/// add_to_sums() are compiled by scatter.cc.
-void clear_sums(const Plan& plan, const TensorView& sums);
+/// Clears the gradient to an image up to a plane (row in 2D) along the slabs' axis, where tasks run
+/// one after the other. It and add_to_sums() are compiled by scatter.cc.
+void clear_sums(Plan* plan, std::int64_t image, std::int64_t end);
 
 /// Adds to the gradient to an image what the voxels [begin, chunk.count) bring, whose cells have
 /// left their slots.
-void add_to_sums(const Plan& plan, const TensorView& sums, std::int64_t image, const Chunk& chunk,
-    const ReadyCells& ready, std::int64_t begin);
+void add_to_sums(const Plan& plan, std::int64_t image, const Chunk& chunk, const ReadyCells& ready,
+    std::int64_t begin);
 
 /// Moves what the last slot holds, so that voxel i of the chunk is element i of the array.
 template <class T> void leave_slots(std::int64_t count, T* row) {

@@ -375,6 +375,7 @@ void sample_cpu(const Pass& pass, const Execution& exec) {
   parallel_for(exec, plan.tasks(), [&](std::int64_t index) {
     if (!run_fast_task(&plan, index)) HWY_DYNAMIC_DISPATCH(run_task)(&plan, index);
   });
+  finish_fast_path(&plan);
   if (!plan.sums.empty()) store_matrices(plan);
   if (sums.view.empty()) return;
   if (plan.sums_of_image.empty()) scatter_cpu(plan, sums.view, exec);

@@ -28,27 +28,28 @@ void scatter_slab(const Plan& plan, const TensorView& sums, std::int64_t image, 
 }
 
 #if HWY_NATIVE_FMA
-// Calls visit(slab) with a slab that is a whole image.
+// Calls visit(slab) with a slab of the plan's sums.
 template <class Visit>
-void visit_whole(const Plan& plan, const TensorView& sums, std::int64_t image, const Visit& visit) {
-  const std::int64_t end = plan.pass.axes[plan.slab_axis].extent;
+void visit_slab(const Plan& plan, std::int64_t image, std::int64_t first, std::int64_t end,
+    const Visit& visit) {
+  const TensorView& sums = plan.sums_of_image;
   if (sums.dtype == DType::f64) {
-    visit(Slab<double>{{plan, sums, image, 0, end}});
+    visit(Slab<double>{{plan, sums, image, first, end}});
   } else {
-    visit(Slab<float>{{plan, sums, image, 0, end}});
+    visit(Slab<float>{{plan, sums, image, first, end}});
   }
 }
 
-void clear_sums(const Plan& plan, const TensorView& sums) {
-  for (std::int64_t n = 0; n < sums.shape[0]; ++n) {
-    visit_whole(plan, sums, n, [](const auto& slab) HWY_ATTR { slab.clear(); });
-  }
+void clear_sums(Plan* plan, std::int64_t image, std::int64_t end) {
+  std::int64_t& cleared = plan->cleared[static_cast<std::size_t>(image)];
+  visit_slab(*plan, image, cleared, end, [](const auto& slab) HWY_ATTR { slab.clear(); });
+  cleared = end;
 }
 
-void add_to_sums(const Plan& plan, const TensorView& sums, std::int64_t image, const Chunk& chunk,
-    const ReadyCells& ready, std::int64_t begin) {
-  visit_whole(
-      plan, sums, image, [&](const auto& slab) HWY_ATTR { slab.add_ready(chunk, ready, begin); });
+void add_to_sums(const Plan& plan, std::int64_t image, const Chunk& chunk, const ReadyCells& ready,
+    std::int64_t begin) {
+  visit_slab(plan, image, 0, plan.pass.axes[plan.slab_axis].extent,
+      [&](const auto& slab) HWY_ATTR { slab.add_ready(chunk, ready, begin); });
 }
 #endif
 
