@@ -142,22 +142,33 @@ class Sampler {
   using D32 = hn::Rebind<std::int32_t, hn::ScalableTag<T>>;
   using V32 = hn::Vec<D32>;
 
-  // The last cells along each axis that have all their corners.
-  struct LastCells {
+  // The last voxels along each axis: cells that begin before them have all their corners.
+  struct LastVoxels {
     V32 of[rank];
   };
-  HWY_INLINE LastCells last_cells() const {
-    LastCells last;
-    for (int a = 0; a < rank; ++a) last.of[a] = set(axes_[a].extent - 2);
+  HWY_INLINE LastVoxels last_voxels() const {
+    LastVoxels last;
+    for (int a = 0; a < rank; ++a) last.of[a] = set(axes_[a].extent - 1);
     return last;
   }
-  HWY_INLINE bool has_all_corners(const V32 (&voxel)[3], const LastCells& last) const {
+  HWY_INLINE bool has_all_corners(const V32 (&voxel)[3], const LastVoxels& last) const {
     const D32 d32;
-    V32 outside = hn::Or(voxel[0], hn::Sub(last.of[0], voxel[0]));  // below 0: a corner is outside
+#if HWY_TARGET < HWY_AVX2  // compares integers without a sign in one instruction
+    const hn::RebindToUnsigned<D32> unsigned32;
+    const auto is_inside = [&](int a) HWY_ATTR {
+      return hn::Lt(hn::BitCast(unsigned32, voxel[a]), hn::BitCast(unsigned32, last.of[a]));
+    };
+    auto are_inside = hn::And(is_inside(0), is_inside(1));
+    if constexpr (rank == 3) are_inside = hn::And(are_inside, is_inside(2));
+    return hn::AllTrue(unsigned32, are_inside);
+#else
+    // Below 0 where all corners are there.
+    V32 inside = hn::AndNot(voxel[0], hn::Sub(voxel[0], last.of[0]));
     for (int a = 1; a < rank; ++a) {
-      outside = hn::Or(outside, hn::Or(voxel[a], hn::Sub(last.of[a], voxel[a])));
+      inside = hn::And(inside, hn::AndNot(voxel[a], hn::Sub(voxel[a], last.of[a])));
     }
-    return hn::AllFalse(d32, hn::Lt(outside, hn::Zero(d32)));
+    return hn::AllTrue(d32, hn::Lt(inside, hn::Zero(d32)));
+#endif
   }
 
   // The offsets of cells' first voxels; is_step_one: along x.
@@ -294,13 +305,30 @@ class Sampler {
     const __m128i first = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at + offsets[0]));
     return _mm_loadh_pi(_mm_castsi128_ps(first), reinterpret_cast<const __m64*>(at + offsets[1]));
   }
+#if HWY_TARGET == HWY_AVX2
   static HWY_INLINE __m256 join(__m128 low, __m128 high) {
     return _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1);
   }
-#if HWY_TARGET < HWY_AVX2
+#else
   static HWY_INLINE __m512 join(__m256 low, __m256 high) {
     return _mm512_castpd_ps(_mm512_insertf64x4(
         _mm512_castps_pd(_mm512_castps256_ps512(low)), _mm256_castps_pd(high), 1));
+  }
+  // Pairs of two rows of offsets. On Intel one unit makes all shuffles of a vector, vmovhps among
+  // them, so that half of the pairs are blended.
+  static HWY_INLINE __m256 four_pairs(
+      const float* at, const std::int64_t (&low)[2], const std::int64_t (&high)[2]) {
+    const auto pair = [&](std::int64_t offset) HWY_ATTR {
+      double bits;
+      std::memcpy(&bits, at + offset, sizeof(bits));
+      return _mm256_set1_pd(bits);
+    };
+    const __m128i first = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at + low[0]));
+    const __m128 both =
+        _mm_loadh_pi(_mm_castsi128_ps(first), reinterpret_cast<const __m64*>(at + low[1]));
+    const __m256d upper = _mm256_blend_pd(pair(high[0]), pair(high[1]), 8);
+    return _mm256_castpd_ps(
+        _mm256_blend_pd(_mm256_castps_pd(_mm256_castps128_ps256(both)), upper, 12));
   }
 #endif
   // v[row] = the first and the second voxels of the pairs of rows at these offsets. An offset loads
@@ -308,24 +336,36 @@ class Sampler {
   template <int rows>
   static HWY_INLINE void load_pairs(
       const float* const (&at)[rows], const std::int32_t* offsets, V (&v)[rows][2]) {
-    constexpr int kPairs = HWY_TARGET == HWY_AVX2 ? 4 : 8;
-    __m128 pairs[rows][kPairs];
-    for (int k = 0; k < kPairs; ++k) {
-      for (int row = 0; row < rows; ++row) pairs[row][k] = two_pairs(at[row], offsets + 2 * k);
+#if HWY_TARGET == HWY_AVX2
+    __m128 p[rows][4];
+    for (int k = 0; k < 4; ++k) {
+      for (int row = 0; row < rows; ++row) p[row][k] = two_pairs(at[row], offsets + 2 * k);
     }
     for (int row = 0; row < rows; ++row) {
-      const __m128(&p)[kPairs] = pairs[row];
-#if HWY_TARGET == HWY_AVX2
-      const __m256 first = join(p[0], p[2]), second = join(p[1], p[3]);
+      const __m256 first = join(p[row][0], p[row][2]), second = join(p[row][1], p[row][3]);
       v[row][0] = V{_mm256_shuffle_ps(first, second, 0x88)};
       v[row][1] = V{_mm256_shuffle_ps(first, second, 0xdd)};
+    }
 #else
-      const __m512 first = join(join(p[0], p[2]), join(p[4], p[6]));
-      const __m512 second = join(join(p[1], p[3]), join(p[5], p[7]));
+    __m256 fours[rows][4];  // first and second ones of the lower half, then of the upper one
+    for (int k = 0; k < 4; ++k) {
+      std::int64_t two[4], of_pair[4][2];  // offsets, loaded two at once: loads bind, too
+      std::memcpy(two, offsets + 8 * (k / 2), sizeof(two));
+      for (int i = 0; i < 4; ++i) {
+        of_pair[i][0] = static_cast<std::int32_t>(two[i]);
+        of_pair[i][1] = two[i] >> 32;
+      }
+      for (int row = 0; row < rows; ++row) {
+        fours[row][k] = four_pairs(at[row], of_pair[k % 2], of_pair[k % 2 + 2]);
+      }
+    }
+    for (int row = 0; row < rows; ++row) {
+      const __m512 first = join(fours[row][0], fours[row][2]);
+      const __m512 second = join(fours[row][1], fours[row][3]);
       v[row][0] = V{_mm512_shuffle_ps(first, second, 0x88)};
       v[row][1] = V{_mm512_shuffle_ps(first, second, 0xdd)};
-#endif
     }
+#endif
   }
   static HWY_INLINE void load_pairs(const float* at, const std::int32_t* offsets, V* v0, V* v1) {
     V v[1][2];
@@ -432,7 +472,7 @@ void sample_cells(
   const S sampler(pass, plane);
   const hn::ScalableTag<T> d;
   const typename S::D32 d32;
-  const auto last = sampler.last_cells();
+  const auto last = sampler.last_voxels();
   for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
     typename S::V fraction[3];
     typename S::V32 voxel[3];

@@ -97,7 +97,7 @@ template <int rank, bool is_padded> class CellsInSlots {
     typename Row::Indices indices[rank];
     for (int a = 0; a < rank; ++a) axes_.of[a].get_indices(&indices[a]);
     const Sampler<float, rank, false> sampler = sampler_;
-    const auto last = sampler.last_cells();
+    const auto last = sampler.last_voxels();
     const float* const field = field_;
     const bool is_along_y = is_along_y_, is_dense = is_dense_;
     const bool keeps_slopes = is_padded && keeps_slopes_;
@@ -158,7 +158,7 @@ template <int rank, bool is_padded> class CellsInSlots {
       if (keeps_slopes_) hn::Store(placed.slope, d, cells.slope[a] + slot);
     }
     hn::Store(sampler_.offsets_of(voxel, is_dense_), di, ready_.offset + slot);
-    ready_.is_inside[slot] = sampler_.has_all_corners(voxel, sampler_.last_cells());
+    ready_.is_inside[slot] = sampler_.has_all_corners(voxel, sampler_.last_voxels());
   }
 
   const AxesOfCells<rank, is_padded> axes_;

@@ -143,11 +143,17 @@ template <bool is_padded, bool mixes> class RowOfCells {
   static HWY_INLINE CellsInF32 place(
       const Indices& own, std::int64_t i, int axis, int rank, const V (&w)[3], VI* changed) {
     const auto parts = own.template split<is_plain>(i, axis, rank, w);
-    const V floor = hn::Floor(parts.rest);
+#if HWY_TARGET < HWY_AVX2  // adds and rounds down in one instruction
+    const V sum{_mm512_add_round_ps(
+        parts.whole.raw, parts.rest.raw, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)};
+    const V floor = hn::Sub(sum, parts.whole);
+#else
+    const V floor = hn::Floor(parts.rest), sum = hn::Add(parts.whole, floor);
+#endif
     *changed = parts.changed;
     return {.fraction = hn::Sub(parts.rest, floor),
         .slope = set(1),
-        .voxel = hn::Sub(hn::BitCast(di, hn::Add(parts.whole, floor)), Indices::bias())};
+        .voxel = hn::Sub(hn::BitCast(di, sum), Indices::bias())};
   }
 
   // True for whole numbers that are not kWholeBias plus 22 bits with a sign.
