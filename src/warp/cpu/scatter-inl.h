@@ -51,7 +51,7 @@ template <class T> struct Slab : SlabOfImage<T> {
       last[a] = static_cast<std::int32_t>(plan.pass.axes[a].extent - 2);
     }
     const std::int64_t first_of_slab = first, end_of_slab = end;
-    in_chains_of_any_length(begin, count, [&](std::int64_t i, std::int64_t) HWY_ATTR {
+    in_chains_of_any_length(begin, count, 8, [&](std::int64_t i, std::int64_t) HWY_ATTR {
       std::int32_t outside = 0;  // below 0 where a corner is not in the image
       std::int64_t offset = 0;
       for (int a = 0; a < rank; ++a) {

@@ -102,8 +102,6 @@ template <class T> struct SlabOfImage {
     return copied;
   }
 
-  static constexpr std::int64_t kChains = 8;
-
   // Where the four weights of voxel i are. In long vectors they stay in the 128 bits that they are
   // made in: half of the shuffles.
   static constexpr bool kHasBlocks = sizeof(T) == 4 && HWY_TARGET <= HWY_AVX2;
@@ -121,27 +119,27 @@ template <class T> struct SlabOfImage {
     return kHasBlocks ? kFours[static_cast<std::size_t>(i)] : 4 * i;
   }
 
-  // Calls add(i, fours_of(i)) for i in [begin, end), from kChains places in turn: neighbours add to
-  // the same voxels, and each would wait for the numbers that the one before it stores. 32 places
-  // are no faster.
-  template <class Add>
+  // Calls add(i, fours_of(i)) for i in [begin, end), from 8 or 16 places in turn: neighbours add to
+  // the same voxels, and each would wait for the numbers that the one before it stores. Those of 16
+  // places are too near to each other in short rows.
+  template <std::int64_t chains, class Add>
   static HWY_INLINE void in_chains(std::int64_t begin, std::int64_t end, const Add& add) {
-    constexpr std::int64_t kWhole = kChunk / kChains;
+    constexpr std::int64_t kWhole = kChunk / chains;
     if (end - begin == kChunk) {  // whose steps the compiler knows
       static_assert(kWhole * sizeof(T) % HWY_MAX_BYTES == 0);
       for (std::int64_t i = 0; i < kWhole; ++i) {
         const std::int64_t fours = fours_of(i);
-        for (std::int64_t k = 0; k < kChains; ++k) add(i + k * kWhole, fours + 4 * k * kWhole);
+        for (std::int64_t k = 0; k < chains; ++k) add(i + k * kWhole, fours + 4 * k * kWhole);
       }
       return;
     }
-    in_chains_of_any_length(begin, end, add);
+    in_chains_of_any_length(begin, end, end - begin < 64 ? 8 : chains, add);
   }
   // The same with one call, which the compiler inlines however long add() is.
   template <class Add>
   static HWY_INLINE void in_chains_of_any_length(
-      std::int64_t begin, std::int64_t end, const Add& add) {
-    const std::int64_t length = (end - begin + kChains - 1) / kChains;
+      std::int64_t begin, std::int64_t end, std::int64_t chains, const Add& add) {
+    const std::int64_t length = (end - begin + chains - 1) / chains;
     for (std::int64_t i = begin; i < begin + length; ++i) {
       for (std::int64_t at = i; at < end; at += length) add(at, fours_of(at));
     }
@@ -345,12 +343,12 @@ template <class T> struct SlabOfImage {
       T* const plane = this->plane(c);
       weigh<rank>(cells, upstream_of(chunk, c, copied), chunk.count, plane, &corners);
       if (HWY_UNLIKELY(!is_moved_inside)) {
-        in_chains(begin, chunk.count, [&](std::int64_t i, std::int64_t) HWY_ATTR {
+        in_chains<16>(begin, chunk.count, [&](std::int64_t i, std::int64_t) HWY_ATTR {
           add_corners<rank>(cells, corners, i, plane);
         });
         continue;
       }
-      in_chains(begin, chunk.count, [=, &corners](std::int64_t i, std::int64_t at) HWY_ATTR {
+      in_chains<16>(begin, chunk.count, [=, &corners](std::int64_t i, std::int64_t at) HWY_ATTR {
         T* const row = plane + corners.offset[i];
         add_four<is_dense>(row, next, corners.weight[0] + at, along_x);
         if constexpr (rank == 3) {
@@ -447,7 +445,7 @@ template <class T> struct SlabOfImage {
       const auto weight = [&](int k) HWY_ATTR { return hn::Load(wide, taps.weight[0][k] + i); };
       hn::StoreInterleaved4(weight(0), weight(1), weight(2), weight(3), wide, along_x + 4 * i);
     }
-    in_chains(0, chunk.count, [&](std::int64_t i, std::int64_t) HWY_ATTR {
+    in_chains<8>(0, chunk.count, [&](std::int64_t i, std::int64_t) HWY_ATTR {
       if (HWY_UNLIKELY(taps.outside[i] < 0)) return add_rim(chunk, taps, i, upstream[i], plane);
       const auto weights = hn::Load(d4, along_x + 4 * i);
       float* const corner = plane + taps.offset(s, rank, i);
