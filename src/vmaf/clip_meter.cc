@@ -2,6 +2,8 @@
 #include "src/vmaf/clip_meter.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -20,22 +22,23 @@ template <class T> std::size_t index_in(std::vector<T>& values, const T& value) 
   return values.size() - 1;
 }
 
-// Adds what compares the reference with each distorted plane. Features share the workspace.
-void add_pairs(const ClipPlan& plan, const Plane& reference, std::span<const Plane> distorted,
-    Workspace& workspace, const Execution& exec, FrameSums& sums) {
-  const bool has_vif = !plan.vif_limits.empty(), has_adm = !plan.adm_settings.empty();
+constexpr std::int64_t kRowsOfCopy = 128;
+
+std::size_t workspace_bytes(const ClipPlan& plan, const Plane& reference, std::size_t distorted) {
   const std::int64_t width = reference.width, height = reference.height;
-  workspace.at_least(std::max(has_vif ? vif_workspace_bytes(width, height, distorted.size()) : 0,
-      has_adm ? adm_workspace_bytes(width, height, distorted.size()) : 0));
-  if (has_vif) {
-    std::vector<VifSums> vif =
-        vif_cpu(reference, distorted, plan.vif_limits, plan.skips_vif_scale0, workspace, exec);
-    for (std::size_t i = 0; i < vif.size(); ++i) sums.pairs[i].vif = std::move(vif[i]);
-  }
-  if (has_adm) {
-    std::vector<AdmSums> adm =
-        adm_cpu(reference, distorted, plan.adm_settings, plan.skips_adm_scale0, workspace, exec);
-    for (std::size_t i = 0; i < adm.size(); ++i) sums.pairs[i].adm = std::move(adm[i]);
+  return std::max(plan.vif_limits.empty() ? 0 : vif_workspace_bytes(width, height, distorted),
+      plan.adm_settings.empty() ? 0 : adm_workspace_bytes(width, height, distorted));
+}
+
+std::size_t row_bytes(const Plane& plane) {
+  return static_cast<std::size_t>(plane.width) * (plane.is_words ? 2 : 1);
+}
+
+void copy_rows(const Plane& plane, std::int64_t first, std::int64_t last, std::byte* copy) {
+  for (std::int64_t y = first; y < last; ++y) {
+    const void* row = plane.is_words ? static_cast<const void*>(plane.row<std::uint16_t>(y))
+                                     : plane.row<std::uint8_t>(y);
+    std::memcpy(copy + static_cast<std::size_t>(y) * row_bytes(plane), row, row_bytes(plane));
   }
 }
 
@@ -83,47 +86,55 @@ void require_sample_depth(const char* plane, std::uint32_t largest, int bit_dept
 FrameSums ClipMeter::measure(
     const Plane& reference, std::span<const Plane> distorted, const Execution& exec) {
   require_backend({}, "vmaf", true);
-  FrameSums sums;
-  for (std::size_t lag = 0; lag < sums.motion.size(); ++lag) {
+  FrameTasks tasks;
+  std::array<std::atomic<std::int64_t>, 2> motion{};
+  for (std::size_t lag = 0; lag < motion.size(); ++lag) {
     if (!plan_.lags[lag] || earlier_.size() <= lag) continue;
-    sums.motion[lag] = motion_sad_cpu(earlier_[lag].plane, reference, exec);
+    add_motion_tasks(earlier_[lag].plane, reference, tasks, motion[lag]);
   }
-  Workspace workspace = take_workspace();
+  const bool is_kept = plan_.kept_frames() > 0;
+  const std::size_t frame_bytes =
+      is_kept ? row_bytes(reference) * static_cast<std::size_t>(reference.height) : 0;
+  const std::size_t bytes = std::max(
+      frame_bytes, distorted.empty() ? 0 : workspace_bytes(plan_, reference, distorted.size()));
+  const bool is_full = is_kept && earlier_.size() == plan_.kept_frames();
+  Workspace fresh;
+  Workspace& workspace = !is_kept ? spare_ : is_full ? earlier_.back().samples : fresh;
+  // More memory than there was loses the frame that motion reads.
+  if (workspace.size() < bytes) tasks.run(exec);
+  std::byte* const memory = workspace.at_least(bytes);
+
+  std::vector<VifSums> vif;
+  std::vector<AdmSums> adm;
+  if (!distorted.empty() && !plan_.vif_limits.empty()) {
+    add_vif_tasks(
+        reference, distorted, plan_.vif_limits, plan_.skips_vif_scale0, memory, tasks, vif);
+  }
+  if (!distorted.empty() && !plan_.adm_settings.empty()) {
+    add_adm_tasks(
+        reference, distorted, plan_.adm_settings, plan_.skips_adm_scale0, memory, tasks, adm);
+  }
+  if (is_kept) {
+    tasks.add((reference.height + kRowsOfCopy - 1) / kRowsOfCopy, [&](std::int64_t task) {
+      const std::int64_t first = task * kRowsOfCopy;
+      copy_rows(reference, first, std::min(first + kRowsOfCopy, reference.height), memory);
+    });
+  }
+  tasks.run(exec);
+
+  FrameSums sums;
+  std::copy(motion.begin(), motion.end(), sums.motion.begin());
   sums.pairs.resize(distorted.size());
-  if (!distorted.empty()) {
-    add_pairs(plan_, reference, distorted, workspace, exec, sums);
-    cambi_.measure(reference, distorted, exec, sums);
-  }
-  keep(reference, std::move(workspace));
+  for (std::size_t i = 0; i < vif.size(); ++i) sums.pairs[i].vif = std::move(vif[i]);
+  for (std::size_t i = 0; i < adm.size(); ++i) sums.pairs[i].adm = std::move(adm[i]);
+  if (!distorted.empty()) cambi_.measure(reference, distorted, exec, sums);
+  if (!is_kept) return sums;
+  Kept latest{std::move(workspace), reference};
+  latest.plane.samples = memory;
+  latest.plane.row_stride = reference.width;
+  if (is_full) earlier_.pop_back();
+  earlier_.push_front(std::move(latest));
   return sums;
-}
-
-Workspace ClipMeter::take_workspace() {
-  const std::size_t kept = plan_.kept_frames();
-  if (kept == 0) return std::move(spare_);
-  if (earlier_.size() < kept) return {};
-  Workspace workspace = std::move(earlier_.back().samples);
-  earlier_.pop_back();
-  return workspace;
-}
-
-void ClipMeter::keep(const Plane& reference, Workspace memory) {
-  if (plan_.kept_frames() == 0) {
-    spare_ = std::move(memory);
-    return;
-  }
-  const std::size_t row_bytes =
-      static_cast<std::size_t>(reference.width) * (reference.is_words ? 2 : 1);
-  std::byte* to = memory.at_least(row_bytes * static_cast<std::size_t>(reference.height));
-  Plane plane = reference;
-  plane.samples = to;
-  plane.row_stride = reference.width;
-  for (std::int64_t y = 0; y < reference.height; ++y, to += row_bytes) {
-    const void* row = reference.is_words ? static_cast<const void*>(reference.row<std::uint16_t>(y))
-                                         : reference.row<std::uint8_t>(y);
-    std::memcpy(to, row, row_bytes);
-  }
-  earlier_.push_front({std::move(memory), plane});
 }
 
 }  // namespace similis::vmaf_internal

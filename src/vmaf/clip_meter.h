@@ -74,9 +74,6 @@ class ClipMeter {
       const Plane& reference, std::span<const Plane> distorted, const Execution& exec);
 
  private:
-  Workspace take_workspace();
-  void keep(const Plane& reference, Workspace memory);
-
   // The last frames' reference planes, the latest first. Once the motion of a frame is known, the
   // oldest one's memory is the workspace of the other features, and then takes that frame.
   struct Kept {

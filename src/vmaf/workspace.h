@@ -21,6 +21,8 @@ class Workspace {
     return memory_.get() + (kAlignment - address % kAlignment);
   }
 
+  std::size_t size() const { return size_; }
+
  private:
   static constexpr std::size_t kAlignment = 64;
   std::unique_ptr<std::byte[]> memory_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "similis/execution.hpp"
+#include "src/vmaf/frame_tasks.h"
 #include "src/vmaf/plane.h"
 #include "src/vmaf/workspace.h"
 
@@ -56,12 +57,17 @@ using AdmSums = std::array<AdmScaleSums, kAdmScales>;
 /// The sums for each setting, by loops as the definition has them.
 AdmSums reference_adm(const PlanePair& planes, std::span<const AdmSetting> settings);
 
-/// The bytes of workspace that adm_cpu() takes for frames of this size and so many distorted
-/// planes: the approximations of two scales of all images.
+/// The bytes of memory that ADM takes for frames of this size and so many distorted planes: the
+/// approximations of two scales of all images.
 std::size_t adm_workspace_bytes(std::int64_t width, std::int64_t height, std::size_t distorted);
 
-/// The same bits in vectors, on exec's threads, of each distorted plane; the reference is
-/// transformed once. Without those of scale 0 if skips_scale0.
+/// Adds tasks that make the same bits in vectors, of each distorted plane; the reference is
+/// transformed once. Without those of scale 0 if skips_scale0. `sums` is there once they have run;
+/// until then everything that is not copied must last, and memory for adm_workspace_bytes().
+void add_adm_tasks(const Plane& reference, std::span<const Plane> distorted,
+    std::span<const AdmSetting> settings, bool skips_scale0, std::byte* memory, FrameTasks& tasks,
+    std::vector<AdmSums>& sums);
+/// The same on exec's threads.
 std::vector<AdmSums> adm_cpu(const Plane& reference, std::span<const Plane> distorted,
     std::span<const AdmSetting> settings, bool skips_scale0, Workspace& workspace,
     const Execution& exec);

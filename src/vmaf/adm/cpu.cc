@@ -11,12 +11,13 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "src/core/parallel.h"
 #include "src/vmaf/adm/plan.h"
 #include "src/vmaf/adm/tile-inl.h"
 
@@ -90,46 +91,71 @@ std::size_t adm_workspace_bytes(std::int64_t width, std::int64_t height, std::si
   return (1 + distorted) * (sizes.front() + sizes.bytes[1]);
 }
 
-std::vector<AdmSums> adm_cpu(const Plane& reference, std::span<const Plane> distorted,
-    std::span<const AdmSetting> settings, bool skips_scale0, Workspace& workspace,
-    const Execution& exec) {
-  std::vector<AdmSensitivity> sensitivities;
-  for (const AdmSetting& setting : settings) sensitivities.push_back(adm_sensitivity(setting));
+void add_adm_tasks(const Plane& reference, std::span<const Plane> distorted,
+    std::span<const AdmSetting> settings, bool skips_scale0, std::byte* memory, FrameTasks& tasks,
+    std::vector<AdmSums>& sums) {
+  struct Work {
+    std::vector<AdmSensitivity> sensitivities;
+    std::deque<AdmPlan> plans;  // by scale
+    std::mutex mutex;           // of the sums
+  };
+  const auto work = std::make_shared<Work>();
+  for (const AdmSetting& setting : settings) {
+    work->sensitivities.push_back(adm_sensitivity(setting));
+  }
   AdmScaleSums none;
   none.masked.resize(settings.size());
-  std::vector<AdmSums> sums(distorted.size());
+  sums.resize(distorted.size());
   for (AdmSums& of_image : sums) of_image.fill(none);
-  std::vector<Plane> samples = {reference};
-  samples.insert(samples.end(), distorted.begin(), distorted.end());
   const PlaneSizes sizes(reference.width, reference.height);
-  std::byte* const memory =
-      workspace.at_least(adm_workspace_bytes(reference.width, reference.height, distorted.size()));
   std::vector<AdmPlane> views;
   std::int64_t width = reference.width, height = reference.height;
   for (int scale = 0; scale < kAdmScales; ++scale) {
     width = (width + 1) / 2;
     height = (height + 1) / 2;
-    AdmPlan plan(scale, width, height, settings, sensitivities);
-    plan.samples = samples;
+    AdmPlan& plan = work->plans.emplace_back(scale, width, height, settings, work->sensitivities);
+    plan.samples = {reference};
+    plan.samples.insert(plan.samples.end(), distorted.begin(), distorted.end());
     plan.inputs = views;
     plan.is_measured = scale > 0 || !skips_scale0;
     // Scales 0 and 2 have their place in front of scale 1's.
-    std::byte* const outputs = memory + (scale % 2 == 0 ? 0 : samples.size() * sizes.front());
-    for (std::size_t i = 0; scale + 1 < kAdmScales && i < samples.size(); ++i) {
+    const std::size_t images = plan.samples.size();
+    std::byte* const outputs = memory + (scale % 2 == 0 ? 0 : images * sizes.front());
+    for (std::size_t i = 0; scale + 1 < kAdmScales && i < images; ++i) {
       plan.approximations.push_back(outputs + i * sizes.bytes[static_cast<std::size_t>(scale)]);
     }
-    std::mutex mutex;
-    parallel_for(exec, plan.stripes, [&](std::int64_t stripe) {
-      std::vector<AdmScaleSums> parts(distorted.size(), none);
+    const auto run = [work, none, scale, &plan, &sums](std::int64_t stripe) {
+      std::vector<AdmScaleSums> parts(sums.size(), none);
       HWY_DYNAMIC_DISPATCH(run_stripe)(plan, stripe, parts);
-      const std::lock_guard lock(mutex);
+      const std::lock_guard lock(work->mutex);
       for (std::size_t i = 0; i < parts.size(); ++i) {
         add(parts[i], sums[i][static_cast<std::size_t>(scale)]);  // whole numbers: in any order
       }
-    });
+    };
+    if (scale % 2 == 0) {  // scale 2 writes where stripes of scale 1 read
+      tasks.add(plan.stripes, run);
+    } else {
+      const AdmPlan& before = work->plans[static_cast<std::size_t>(scale - 1)];
+      tasks.add(plan.stripes, run, [work, &plan, &before](std::int64_t stripe) {
+        const std::int64_t first = 2 * stripe * plan.stripe_rows - kAdmRowsSeen;
+        const std::int64_t last = 2 * (stripe + 1) * plan.stripe_rows + kAdmRowsSeen;
+        return stripes_with_rows(first, last, before.height, before.stripe_rows);
+      });
+    }
     views.clear();
     for (void* approximation : plan.approximations) views.push_back({approximation, width, height});
   }
+}
+
+std::vector<AdmSums> adm_cpu(const Plane& reference, std::span<const Plane> distorted,
+    std::span<const AdmSetting> settings, bool skips_scale0, Workspace& workspace,
+    const Execution& exec) {
+  std::byte* const memory =
+      workspace.at_least(adm_workspace_bytes(reference.width, reference.height, distorted.size()));
+  FrameTasks tasks;
+  std::vector<AdmSums> sums;
+  add_adm_tasks(reference, distorted, settings, skips_scale0, memory, tasks, sums);
+  tasks.run(exec);
   return sums;
 }
 

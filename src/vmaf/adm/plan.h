@@ -16,6 +16,10 @@ namespace similis::vmaf_internal {
 // Rows of a stripe, at most. It transforms 2 rows that its neighbours transform too.
 constexpr std::int64_t kAdmMostStripeRows = 64;
 
+// Rows of its input that a stripe may read above and below twice its own: those of two rows more,
+// and of the filter.
+constexpr std::int64_t kAdmRowsSeen = 8;
+
 /// From a row of approximations to the next one, in whole lines of the cache: their last two
 /// vectors may reach beyond the row.
 constexpr std::int64_t adm_stride(std::int64_t width) { return (width + 63) / 32 * 32; }

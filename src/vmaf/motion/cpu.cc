@@ -14,7 +14,6 @@
 #include <cstdlib>
 #include <vector>
 
-#include "src/core/parallel.h"
 #include "src/vmaf/fused_products.h"
 #include "src/vmaf/motion/motion.h"
 #include "src/vmaf/row_memory.h"
@@ -319,14 +318,21 @@ constexpr std::int64_t kRowsOfTask = 64;
 
 }  // namespace
 
-std::int64_t motion_sad_cpu(const Plane& earlier, const Plane& later, const Execution& exec) {
-  std::atomic<std::int64_t> sum = 0;
-  const std::int64_t tasks = (later.height + kRowsOfTask - 1) / kRowsOfTask;
-  parallel_for(exec, tasks, [&](std::int64_t task) {
+void add_motion_tasks(
+    const Plane& earlier, const Plane& later, FrameTasks& tasks, std::atomic<std::int64_t>& sum) {
+  const std::int64_t count = (later.height + kRowsOfTask - 1) / kRowsOfTask;
+  tasks.add(count, [&earlier, &later, &sum](std::int64_t task) {
     const std::int64_t first = task * kRowsOfTask;
     const std::int64_t last = std::min(later.height, first + kRowsOfTask);
     sum += HWY_DYNAMIC_DISPATCH(sad)(earlier, later, first, last);
   });
+}
+
+std::int64_t motion_sad_cpu(const Plane& earlier, const Plane& later, const Execution& exec) {
+  std::atomic<std::int64_t> sum = 0;
+  FrameTasks tasks;
+  add_motion_tasks(earlier, later, tasks, sum);
+  tasks.run(exec);
   return sum;
 }
 

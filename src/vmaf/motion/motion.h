@@ -2,9 +2,11 @@
 // Motion between two reference frames.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "similis/execution.hpp"
+#include "src/vmaf/frame_tasks.h"
 #include "src/vmaf/plane.h"
 
 namespace similis::vmaf_internal {
@@ -15,7 +17,11 @@ constexpr std::int64_t kMotionSmallestSide = 3;
 /// by loops as the definition has them.
 std::int64_t reference_motion_sad(const Plane& earlier, const Plane& later);
 
-/// The same in vectors, on exec's threads.
+/// Adds tasks that add the same, in vectors, to `sum`. Planes and sum must last until they have
+/// run.
+void add_motion_tasks(
+    const Plane& earlier, const Plane& later, FrameTasks& tasks, std::atomic<std::int64_t>& sum);
+/// The same on exec's threads.
 std::int64_t motion_sad_cpu(const Plane& earlier, const Plane& later, const Execution& exec);
 
 }  // namespace similis::vmaf_internal

@@ -18,11 +18,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <mutex>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "src/core/parallel.h"
 #include "src/vmaf/vif/formula.h"
 #include "src/vmaf/vif/plan.h"
 #include "src/vmaf/vif/tile-inl.h"
@@ -93,42 +93,71 @@ std::size_t vif_workspace_bytes(std::int64_t width, std::int64_t height, std::si
   return samples * (1 + distorted) * sizeof(std::uint16_t);
 }
 
-std::vector<VifSums> vif_cpu(const Plane& reference, std::span<const Plane> distorted,
-    std::span<const double> gain_limits, bool skips_scale0, Workspace& workspace,
-    const Execution& exec) {
-  const std::size_t images = 1 + distorted.size();
+void add_vif_tasks(const Plane& reference, std::span<const Plane> distorted,
+    std::span<const double> gain_limits, bool skips_scale0, std::byte* memory, FrameTasks& tasks,
+    std::vector<VifSums>& sums) {
+  struct Scale {
+    Scale(const Plane& of_reference, std::vector<Plane> of_distorted, int at, int bit_depth,
+        std::span<const double> limits)
+        : distorted(std::move(of_distorted)),
+          plan(of_reference, distorted, at, bit_depth, limits) {}
+    std::vector<Plane> distorted;
+    VifPlan plan;
+    std::mutex mutex;  // of the sums
+  };
   VifScaleSums none;
   none.information.assign(gain_limits.size(), 0);
-  std::vector<VifSums> sums(distorted.size());
+  sums.resize(distorted.size());
   for (VifSums& of_image : sums) of_image.fill(none);
-  auto* free = reinterpret_cast<std::uint16_t*>(
-      workspace.at_least(vif_workspace_bytes(reference.width, reference.height, distorted.size())));
+  auto* free = reinterpret_cast<std::uint16_t*>(memory);
   Plane reference_at_scale = reference;
   std::vector<Plane> distorted_at_scale(distorted.begin(), distorted.end());
+  std::int64_t stripe_rows_before = 0;
   for (int scale = 0; scale < kVifScales; ++scale) {
-    const auto at = static_cast<std::size_t>(scale);
-    VifPlan plan(reference_at_scale, distorted_at_scale, scale, reference.bit_depth, gain_limits);
+    const auto work = std::make_shared<Scale>(
+        reference_at_scale, distorted_at_scale, scale, reference.bit_depth, gain_limits);
+    VifPlan& plan = work->plan;
     plan.is_measured = scale > 0 || !skips_scale0;
-    const std::int64_t width = reference_at_scale.width / 2;
-    const std::int64_t height = reference_at_scale.height / 2;
-    for (std::size_t i = 0; scale + 1 < kVifScales && i < images; ++i) {
+    const std::int64_t width = plan.reference.width / 2, height = plan.reference.height / 2;
+    for (std::size_t i = 0; scale + 1 < kVifScales && i < 1 + distorted.size(); ++i) {
       plan.halved.push_back(free);
       free += width * height;
-    }
-    std::mutex mutex;
-    parallel_for(exec, plan.stripes, [&](std::int64_t stripe) {
-      std::vector<VifScaleSums> parts(distorted.size(), none);
-      HWY_DYNAMIC_DISPATCH(measure_stripe)(plan, stripe, parts);
-      const std::lock_guard lock(mutex);
-      for (std::size_t i = 0; i < parts.size(); ++i) {
-        add(parts[i], sums[i][at]);  // whole numbers: in any order
-      }
-    });
-    for (std::size_t i = 0; i < plan.halved.size(); ++i) {
       Plane& plane = i == 0 ? reference_at_scale : distorted_at_scale[i - 1];
       plane = {plan.halved[i], width, width, height, true, 16};
     }
+    const auto run = [work, none, scale, &sums](std::int64_t stripe) {
+      std::vector<VifScaleSums> parts(sums.size(), none);
+      HWY_DYNAMIC_DISPATCH(measure_stripe)(work->plan, stripe, parts);
+      const std::lock_guard lock(work->mutex);
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        add(parts[i], sums[i][static_cast<std::size_t>(scale)]);  // whole numbers: in any order
+      }
+    };
+    if (scale == 0) {
+      tasks.add(plan.stripes, run);
+    } else {
+      // Stripes read rows about theirs, which stripes of the scale before have made.
+      tasks.add(plan.stripes, run, [work, stripe_rows_before](std::int64_t stripe) {
+        const VifPlan& own = work->plan;
+        const std::int64_t first = stripe * own.stripe_rows - kVifRowsSeen;
+        const std::int64_t last = (stripe + 1) * own.stripe_rows + kVifRowsSeen;
+        const std::int64_t height_before = 2 * own.reference.height;
+        return stripes_with_rows(2 * first, 2 * last, height_before, stripe_rows_before);
+      });
+    }
+    stripe_rows_before = plan.stripe_rows;
   }
+}
+
+std::vector<VifSums> vif_cpu(const Plane& reference, std::span<const Plane> distorted,
+    std::span<const double> gain_limits, bool skips_scale0, Workspace& workspace,
+    const Execution& exec) {
+  std::byte* const memory =
+      workspace.at_least(vif_workspace_bytes(reference.width, reference.height, distorted.size()));
+  FrameTasks tasks;
+  std::vector<VifSums> sums;
+  add_vif_tasks(reference, distorted, gain_limits, skips_scale0, memory, tasks, sums);
+  tasks.run(exec);
   return sums;
 }
 

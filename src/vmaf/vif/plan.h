@@ -17,6 +17,10 @@ constexpr std::int64_t vif_most_stripe_rows(int scale) { return scale == 0 ? 128
 // Columns to the left of a tile, for every scale.
 constexpr std::int64_t kVifMargin = 8;
 
+// Rows that a stripe may read above and below its own: those of windows, and of a last pass that
+// makes rows which nobody counts.
+constexpr std::int64_t kVifRowsSeen = 16;
+
 struct VifPlan {
   VifPlan(const Plane& of_reference, std::span<const Plane> of_distorted, int at_scale, int depth,
       std::span<const double> limits)

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "similis/execution.hpp"
+#include "src/vmaf/frame_tasks.h"
 #include "src/vmaf/plane.h"
 #include "src/vmaf/workspace.h"
 
@@ -31,12 +33,17 @@ using VifSums = std::array<VifScaleSums, kVifScales>;
 /// The sums for each gain limit, by loops as the definition has them.
 VifSums reference_vif(const PlanePair& planes, std::span<const double> gain_limits);
 
-/// The bytes of workspace that vif_cpu() takes for frames of this size and so many distorted
-/// planes: the smaller scales of all images.
+/// The bytes of memory that VIF takes for frames of this size and so many distorted planes: the
+/// smaller scales of all images.
 std::size_t vif_workspace_bytes(std::int64_t width, std::int64_t height, std::size_t distorted);
 
-/// The same bits in vectors, on exec's threads, of each distorted plane; the moments of the
-/// reference are computed once. Without scale 0 if skips_scale0.
+/// Adds tasks that make the same bits in vectors, of each distorted plane; the moments of the
+/// reference are computed once. Without scale 0 if skips_scale0. `sums` is there once they have
+/// run; until then everything that is not copied must last, and memory for vif_workspace_bytes().
+void add_vif_tasks(const Plane& reference, std::span<const Plane> distorted,
+    std::span<const double> gain_limits, bool skips_scale0, std::byte* memory, FrameTasks& tasks,
+    std::vector<VifSums>& sums);
+/// The same on exec's threads.
 std::vector<VifSums> vif_cpu(const Plane& reference, std::span<const Plane> distorted,
     std::span<const double> gain_limits, bool skips_scale0, Workspace& workspace,
     const Execution& exec);
