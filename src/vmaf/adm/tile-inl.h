@@ -119,6 +119,47 @@ inline void restore_samples(const Coefficient* HWY_RESTRICT o, const Coefficient
     hn::StoreU(hn::ShiftRight<15>(hn::Add(hn::Mul(k, of_o), half)), d, restored + x);
   }
 }
+#if HWY_TARGET == HWY_AVX3
+// In whole numbers, of 16 coefficients at once: doubles would wait for the divider and for one
+// another. Where |t| is above 2 |o|, k is at its limit.
+inline void restore_deep(const Coefficient* HWY_RESTRICT o, const Coefficient* HWY_RESTRICT t,
+    Span span, Coefficient* HWY_RESTRICT restored) {
+  using FloatOf = hn::Vec<hn::RebindToFloat<I32>>;
+  const I32 d;
+  const D32 u32;
+  const auto upper = [](auto v) HWY_ATTR {  // those of odd lanes, in even ones
+    return _mm512_shuffle_epi32(v.raw, _MM_PERM_DDBB);
+  };
+  const N zero = hn::Zero(d), one = hn::Set(d, 1);
+  const __m512i half = _mm512_set1_epi64(1 << 14);
+  for (std::int64_t x = span.first; x < span.last; x += lanes_of_32()) {
+    const N of_o = hn::LoadU(d, o + x), of_t = hn::LoadU(d, t + x), size = hn::Abs(of_o);
+    const V32 twice = hn::BitCast(u32, hn::Add(size, size));
+    // Fifteen leading bits, rounded: a size of 2^15 and more loses `shrink` bits.
+    const auto exponent = hn::ShiftRight<23>(hn::BitCast(
+        u32, FloatOf{_mm512_cvt_roundepi32_ps(size.raw, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)}));
+    const __m512i shrink = _mm512_subs_epu16(exponent.raw, _mm512_set1_epi32(127 + 14));
+    const N leading{_mm512_srlv_epi32(twice.raw, shrink)};
+    const N divisor = hn::Max(hn::ShiftRight<1>(hn::Add(leading, one)), one);  // of 0 all is 0
+    const N inverse = inverse_of_16_bits(divisor);
+    const N along = hn::Max(hn::IfThenElse(hn::Lt(of_o, zero), hn::Neg(of_t), of_t), zero);
+    const V32 limited = hn::Min(hn::BitCast(u32, along), twice);
+    // 2k and what is cut off, in 64 bits of even and of odd lanes.
+    const __m512i shift = _mm512_add_epi32(shrink, _mm512_set1_epi32(14));
+    const __m512i even = _mm512_srlv_epi64(
+        _mm512_mul_epu32(inverse.raw, limited.raw), _mm512_maskz_mov_epi32(0x5555, shift));
+    const __m512i odd = _mm512_srlv_epi64(
+        _mm512_mul_epu32(upper(inverse), upper(limited)), _mm512_srli_epi64(shift, 32));
+    const N both{_mm512_mask_shuffle_epi32(even, 0xaaaa, odd, _MM_PERM_CCAA)};
+    const N k = hn::Min(hn::ShiftRight<1>(hn::Add(both, one)), hn::Set(d, 1 << 15));
+    const __m512i even_product = _mm512_add_epi64(_mm512_mul_epi32(k.raw, of_o.raw), half);
+    const __m512i odd_product = _mm512_add_epi64(_mm512_mul_epi32(upper(k), upper(of_o)), half);
+    const N result{_mm512_mask_mov_epi32(
+        _mm512_srli_epi64(even_product, 15), 0xaaaa, _mm512_slli_epi64(odd_product, 17))};
+    hn::StoreU(result, d, restored + x);
+  }
+}
+#else
 inline void restore_deep(const Coefficient* HWY_RESTRICT o, const Coefficient* HWY_RESTRICT t,
     Span span, Coefficient* HWY_RESTRICT restored) {
   const hn::ScalableTag<double> df;
@@ -144,6 +185,7 @@ inline void restore_deep(const Coefficient* HWY_RESTRICT o, const Coefficient* H
     hn::StoreU(hn::DemoteTo(d, result), d, restored + x);
   }
 }
+#endif
 
 // What the distorted image adds to the reference's detail. That of samples wraps to 16 bits.
 template <bool is_deep> HWY_INLINE N added_detail(N t, N detail) {

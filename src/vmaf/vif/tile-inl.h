@@ -364,8 +364,28 @@ template <class Sample, bool is_fused> class VifStripe {
           ...);
     };
 #if HWY_TARGET == HWY_AVX3
+    // Half of the words are moved together from two vectors: loads that cross lines of the cache
+    // take as long as products, and with all words from either, one waits for the other.
+    constexpr int moved = scale <= 1 ? 5 - static_cast<int>(first) : 0;
+    if constexpr (moved > 0) {
+      const auto add_moved = [&](std::size_t kind) HWY_ATTR {
+        const V here = loaded(hn::Load(d, &rows[kind][i]));
+        const V next = loaded(hn::Load(d, &rows[kind][i + hn::Lanes(d)]));
+        const auto step = [&](V words, int j) HWY_ATTR {
+          filter_step<is_fused>(d, words, taps.even(j), taps.odd(j), even[kind], odd[kind]);
+        };
+        if constexpr (scale == 0) {
+          step(here, 0);
+          step(V{_mm512_alignr_epi32(next.raw, here.raw, 1)}, 1);
+        }
+        step(V{_mm512_alignr_epi32(next.raw, here.raw, 2)}, moved - 3);
+        step(V{_mm512_alignr_epi32(next.raw, here.raw, 3)}, moved - 2);
+        step(V{_mm512_alignr_epi32(next.raw, here.raw, 4)}, moved - 1);
+      };
+      (add_moved(kinds), ...);
+    }
 #pragma GCC unroll 9
-    for (int j = 0; j < pairs; ++j) add(j);
+    for (int j = moved; j < pairs; ++j) add(j);
 #else
     constexpr int together = pairs % 3 == 0 ? 3 : pairs;
     for (int first_of = 0; first_of < pairs_; first_of += together) {
