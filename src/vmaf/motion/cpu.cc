@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "src/vmaf/fused_products.h"
@@ -95,9 +96,11 @@ constexpr std::uint32_t tap_pair(std::int32_t first, std::int32_t second) {
 // vector and a word to the right.
 class RowOfPairs {
  public:
-  RowOfPairs(std::int64_t width, RowMemory& memory)
-      : words_(reinterpret_cast<std::uint32_t*>(
-            memory.take(3 * kPaddingBytes + static_cast<std::size_t>(width) * 2) + kPaddingBytes)) {
+  RowOfPairs(std::int64_t width, RowMemory& memory) {
+    const std::size_t bytes = 3 * kPaddingBytes + static_cast<std::size_t>(width) * 2;
+    std::byte* const row = memory.take(bytes);
+    std::memset(row, 0, bytes);  // columns behind the last one have no difference
+    words_ = reinterpret_cast<std::uint32_t*>(row + kPaddingBytes);
   }
   std::uint32_t* get() { return words_; }
 

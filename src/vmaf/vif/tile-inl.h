@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -58,8 +58,11 @@ template <class Sample, bool is_fused> class VifStripe {
         pairs_(kVifPairs[plan.scale]),
         mean_shift_(plan.scale == 0 ? plan.bit_depth : 16),
         square_shift_(plan.scale == 0 ? 2 * (plan.bit_depth - 8) : 16),
-        ring_(static_cast<std::size_t>(pairs_) + kPassPairs - 1),
-        information_(plan.gain_limits) {}
+        information_(plan.gain_limits) {
+    for (std::size_t i = 0; i + 1 < static_cast<std::size_t>(pairs_) + kPassPairs; ++i) {
+      ring_.push_back(std::make_unique_for_overwrite<RingRow>());
+    }
+  }
 
   void measure(std::int64_t stripe, std::span<VifScaleSums> sums) {
     const std::int64_t first = stripe * plan_.stripe_rows;
@@ -128,7 +131,8 @@ template <class Sample, bool is_fused> class VifStripe {
         next = (next + 1) % seen;
       }
       for (int j = 0; j < seen; ++j) {
-        window[static_cast<std::size_t>(j)] = &ring_[static_cast<std::size_t>((next + j) % seen)];
+        window[static_cast<std::size_t>(j)] =
+            ring_[static_cast<std::size_t>((next + j) % seen)].get();
       }
       if constexpr (scale + 1 < kVifScales) {
         for (std::size_t pair = 0; pair < kPassPairs; ++pair) {
@@ -211,7 +215,7 @@ template <class Sample, bool is_fused> class VifStripe {
   // distorted image.
   template <VifWalk walk, class WordsOf>
   HWY_INLINE void make_pairs(int place, const WordsOf& words_of) {
-    RingRow& ring = ring_[static_cast<std::size_t>(place)];
+    RingRow& ring = *ring_[static_cast<std::size_t>(place)];
     const D d;
     const V bias = hn::Set(d, kBias), sample_bias = hn::Set(d, kIsNarrow ? 0 : kBias);
     for (std::size_t i = 0; i < words_; i += hn::Lanes(d)) {
@@ -452,8 +456,8 @@ template <class Sample, bool is_fused> class VifStripe {
   const VifPlan& plan_;
   int pairs_;  // not a constant to the compiler, which would unroll loops and spill their sums
   int mean_shift_, square_shift_;
-  std::size_t words_ = kTileWords;  // of the tile and its margins, in whole vectors
-  std::deque<RingRow> ring_;
+  std::size_t words_ = kTileWords;              // of the tile and its margins, in whole vectors
+  std::vector<std::unique_ptr<RingRow>> ring_;  // by pair of rows
   alignas(64) std::array<DownRow, kPassRows> down_;
   // By pair of output rows; of the reference, of the distorted image.
   alignas(64) std::array<std::array<RowOfWords, 2>, kPassPairs> halved_down_;
