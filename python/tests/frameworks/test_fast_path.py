@@ -185,3 +185,77 @@ def test_determinism_is_asked_in_each_call(monkeypatch):
     finally:
         torch.use_deterministic_algorithms(False)
     assert seen == [False, True]
+
+
+@pytest.fixture(params=["of Python", "by ctypes"])
+def functions(request):
+    """attempt, attempt_images and scale, made in either way."""
+    from similis._torch import binding
+
+    if request.param == "by ctypes":
+        scale = binding.scale_by_ctypes
+        return binding.attempt_by_ctypes, binding.attempt_images_by_ctypes, scale
+    if binding.BINDING != "tvm_ffi":
+        pytest.skip("ctypes is the binding")
+    attempt, attempt_images, scale = binding.direct_functions()
+    return attempt, attempt_images, lambda tensor, factor: scale(tensor, factor, 0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_is_taken_and_what_is_left(functions, device):
+    from similis._library import measures
+
+    attempt, attempt_images, scale = functions
+    measure = measures.parse("mse reduction=mean")
+    head = measure.index, measure.options_address, 0
+
+    def run(x, y, take_images=True):
+        value, gradient = torch.empty((), device=device), torch.empty_like(x)
+        results = value, gradient, None
+        if take_images:
+            return attempt_images(*head, measure.unasked, x, y, *results), value, gradient
+        return attempt(*head, x, y, None, None, *results), value, gradient
+
+    x, y = random(2, 1, 5, 7, device=device).requires_grad_(), random(2, 1, 5, 14, device=device)[..., ::2]
+    expected = (x.detach() - y).square().mean()
+    for take_images in True, False:
+        status, value, gradient = run(x, y, take_images)
+        assert status == 0
+        torch.testing.assert_close(value, expected)
+        torch.testing.assert_close(gradient, (x.detach() - y) / 35)
+    scale(gradient, torch.tensor(3.0, device=device))
+    torch.testing.assert_close(gradient, 3 * (x.detach() - y) / 35)
+    for shape, dtype in (((1, 8, 8), None), ((1, 8, 8, 3), None), ((1, 1, 8, 4), None), ((1, 1, 8, 8), torch.int16)):
+        left = torch.zeros(shape, dtype=dtype or torch.float32, device=device)
+        assert run(left, left)[0] == -1
+    assert run(random(1, 1, 4, 4, 3, device=device), random(1, 1, 4, 4, 3, device=device))[0] == 0
+    for empty in random(0, 1, 8, 8, device=device), torch._efficientzerotensor((1, 1, 8, 8), device=device):
+        assert run(random(1, 1, 8, 8, device=device), empty)[0] == -1
+        assert run(random(1, 1, 8, 8, device=device), empty, take_images=False)[0] == -1
+    assert run(random(1, 1, 8, 8, device=device), random(1, 1, 8, 9, device=device))[0] != 0
+
+
+def test_wrong_arguments_are_errors():
+    """They end in an exception, never in a read of something else."""
+    from similis._torch import binding
+
+    if binding.BINDING != "tvm_ffi":
+        pytest.skip("ctypes is the binding")
+    attempt, attempt_images, scale = binding.direct_functions()
+    x = random(1, 1, 8, 8)
+    for call in (
+        lambda: attempt(),
+        lambda: attempt(0, 0, 0),
+        lambda: attempt(0, 0, 0, None),
+        lambda: attempt("0", 0, 0, x),
+        lambda: attempt(0, 0, 0, *[x] * 25),
+        lambda: attempt_images(0, 0, 0, 23, x, x, x),
+        lambda: attempt_images(0, 0, 0, -1, x, x, x),
+        lambda: attempt_images(0, 0, 0, 1, x),
+        lambda: scale(x, x),
+        lambda: scale(x, "x", 0),
+        lambda: attempt(0, 0, 0, [1.0]),
+    ):
+        with pytest.raises((TypeError, RuntimeError)):
+            call()
+    assert attempt(10**6, 0, 0, x) != 0

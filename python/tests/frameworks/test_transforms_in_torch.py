@@ -145,11 +145,11 @@ def test_both_bindings_give_the_same_bits(monkeypatch, variables):
     from similis._torch import binding, transform_operators, transforms
 
     try:
-        functions = binding.tvm_ffi_functions()
+        function = binding.tvm_ffi_call()
     except ImportError:
         pytest.skip("there is no apache-tvm-ffi")
     results = []
-    for run in binding.run_transform_by_ctypes, binding.run_transform_by_tvm_ffi(functions):
+    for run in binding.run_transform_by_ctypes, binding.run_transform_by_tvm_ffi(function):
         for module in transform_operators, transforms:
             monkeypatch.setattr(module, "run_transform", run)
         added_to = torch.ones_like(variables[0])
