@@ -119,19 +119,24 @@ template <class T> struct SlabOfImage {
     return kHasBlocks ? kFours[static_cast<std::size_t>(i)] : 4 * i;
   }
 
+  // Calls add(i, fours_of(i)) as in_chains() does, in steps that the compiler knows.
+  template <std::int64_t chains, std::int64_t count, class Add>
+  static HWY_INLINE void in_known_chains(const Add& add) {
+    constexpr std::int64_t kStep = count / chains;
+    for (std::int64_t i = 0; i < kStep; ++i) {
+      const std::int64_t fours = fours_of(i);
+      for (std::int64_t k = 0; k < chains; ++k) add(i + k * kStep, fours + fours_of(k * kStep));
+    }
+  }
+
   // Calls add(i, fours_of(i)) for i in [begin, end), from 8 or 16 places in turn: neighbours add to
   // the same voxels, and each would wait for the numbers that the one before it stores. Those of 16
   // places are too near to each other in short rows.
   template <std::int64_t chains, class Add>
   static HWY_INLINE void in_chains(std::int64_t begin, std::int64_t end, const Add& add) {
-    constexpr std::int64_t kWhole = kChunk / chains;
-    if (end - begin == kChunk) {  // whose steps the compiler knows
-      static_assert(kWhole * sizeof(T) % HWY_MAX_BYTES == 0);
-      for (std::int64_t i = 0; i < kWhole; ++i) {
-        const std::int64_t fours = fours_of(i);
-        for (std::int64_t k = 0; k < chains; ++k) add(i + k * kWhole, fours + 4 * k * kWhole);
-      }
-      return;
+    if (begin == 0 && end == kChunk) return in_known_chains<chains, kChunk>(add);
+    if constexpr (chains == 16) {
+      if (begin == 0 && end == kChunk / 2) return in_known_chains<chains, kChunk / 2>(add);
     }
     in_chains_of_any_length(begin, end, end - begin < 64 ? 8 : chains, add);
   }
