@@ -31,7 +31,8 @@ struct WholeAndRest {
   float whole, rest;
 };
 inline WholeAndRest split_index(double index) {
-  const double whole = std::rint(index);
+  constexpr double kRounds = 0x1.8p52;  // the sum has no place for a fraction: rint(), inlined
+  const double whole = (index + kRounds) - kRounds;
   if (!(std::abs(whole) < kReach)) return {std::numeric_limits<float>::quiet_NaN(), 0};
   return {static_cast<float>(whole), static_cast<float>(index - whole)};
 }
@@ -49,11 +50,13 @@ constexpr Touched kNoneTouched{1 << 30, -(1 << 30)};
 struct Columns {
   Columns(const Axis& x, const Transform& t, int rank)
       : include_row(t.m[0][1] == 0 && t.m[0][2] == 0) {
+    const auto extent = static_cast<std::size_t>(x.out_extent);
+    const std::size_t used = (extent + 15) / 16 * 16;  // no vector places others
     for (int axis = 0; axis < rank; ++axis) {
-      whole[axis].resize(static_cast<std::size_t>(x.out_extent) + kSpare, 0);
-      rest[axis].resize(whole[axis].size());
+      whole[axis].resize(extent + kSpare, 0);
+      rest[axis].resize(extent + kSpare);
       const double step = t.m[axis][0];
-      for (std::size_t i = 0; step != 0 && i < whole[axis].size(); ++i) {
+      for (std::size_t i = 0; step != 0 && i < used; ++i) {
         const WholeAndRest split = split_index(step * (x.first + static_cast<double>(i)));
         whole[axis][i] = split.whole;
         rest[axis][i] = split.rest;
