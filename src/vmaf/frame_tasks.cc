@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <iterator>
+#include <mutex>
 #include <utility>
 
 #include "src/core/parallel.h"
@@ -11,19 +13,46 @@
 namespace similis::vmaf_internal {
 namespace {
 
-// Says that a task has ended, also where it throws: others wait for it.
-class Ending {
+// The tasks that have ended. A thread that waits sleeps at once, until the last task that it waits
+// for has ended: std::atomic's wait() yields first, which where other programs are at work gives
+// them its time.
+class EndedTasks {
  public:
-  explicit Ending(std::atomic<bool>& has_ended) : has_ended_(has_ended) {}
-  Ending(const Ending&) = delete;
-  Ending& operator=(const Ending&) = delete;
-  ~Ending() {
-    has_ended_.store(true);
-    has_ended_.notify_all();
+  explicit EndedTasks(std::int64_t count) : has_ended_(static_cast<std::size_t>(count)) {}
+
+  void wait_for(TaskRange tasks) {
+    std::unique_lock lock(mutex_);
+    if (have_ended(tasks)) return;
+    Waiter waiter{tasks};
+    waiters_.push_back(&waiter);
+    waiter.woken.wait(lock, [&] { return waiter.is_done; });
+  }
+
+  void end(std::int64_t task) {
+    const std::lock_guard lock(mutex_);
+    has_ended_[static_cast<std::size_t>(task)] = 1;
+    std::erase_if(waiters_, [&](Waiter* waiter) {
+      if (!have_ended(waiter->tasks)) return false;
+      waiter->is_done = true;
+      waiter->woken.notify_one();
+      return true;
+    });
   }
 
  private:
-  std::atomic<bool>& has_ended_;
+  struct Waiter {
+    TaskRange tasks;
+    std::condition_variable woken;
+    bool is_done = false;
+  };
+  bool have_ended(TaskRange tasks) const {
+    return std::all_of(has_ended_.begin() + tasks.first, has_ended_.begin() + tasks.last,
+        [](char has_ended) { return has_ended != 0; });
+  }
+
+  std::mutex mutex_;
+  std::vector<char> has_ended_;
+  std::vector<Waiter*> waiters_;
 };
 
 }  // namespace
@@ -37,10 +66,9 @@ void FrameTasks::run(const Execution& exec) {
   const std::vector<Step> steps = std::exchange(steps_, {});
   if (steps.empty()) return;
   const std::int64_t count = steps.back().first + steps.back().count;
-  std::vector<std::atomic<bool>> has_ended(static_cast<std::size_t>(count));
+  EndedTasks ended(count);
   std::atomic<std::int64_t> next = 0;
   const auto run_task = [&](std::int64_t task) {
-    const Ending ending(has_ended[static_cast<std::size_t>(task)]);
     const auto step = std::find_if(steps.begin(), steps.end(),
         [&](const Step& each) { return task < each.first + each.count; });
     TaskRange needed{0, step->first};
@@ -49,10 +77,14 @@ void FrameTasks::run(const Execution& exec) {
       const std::int64_t before = std::prev(step)->first;
       needed = {before + needed.first, before + needed.last};
     }
-    for (std::int64_t other = needed.first; other < needed.last; ++other) {
-      has_ended[static_cast<std::size_t>(other)].wait(false);
+    ended.wait_for(needed);
+    try {
+      step->run(task - step->first);
+    } catch (...) {
+      ended.end(task);  // others wait for it
+      throw;
     }
-    step->run(task - step->first);
+    ended.end(task);
   };
   // Whatever order a runner has, tasks are taken in theirs, so those that one waits for are at
   // work.
