@@ -4,8 +4,8 @@
 // taps along each axis, or 7; the outer ones of a smaller window are 0.
 //   flat kernel   x and y of a slice, across and down ─> averages of s, d, s², d² in its plane
 //   deep kernel   those of 11 slices ─> moments ─ formula ─> sums; 3 derivatives, 11 slices of them
-//   back kernel   derivatives of a slice, across and down, with x and y ─> gradient
-//   finish        sums ─> values
+//   back kernel   derivatives of a slice, across and down, with x and y ─> gradient; some blocks
+//                 turn the sums into values, which another kernel does where there is no gradient
 // Averages and derivatives of as many planes or, of one plane, of as many slices as fit into 256
 // MiB are in memory at a time, of kLeastSlices at least. Those of 128³ voxels stay in the L2
 // cache: 115 MB come and go. s is shifted by a constant of the plane, so that its variance keeps
@@ -182,13 +182,16 @@ template <class L> __global__ void __launch_bounds__(kDeepThreads) deep_kernel(c
   }
 }
 
+// The first `finishing` blocks write values.
 template <class L>
-__global__ void __launch_bounds__(kThreads, 3) back_kernel(const Work w, unsigned tiles) {
+__global__ void __launch_bounds__(kThreads, 3)
+    back_kernel(const Work w, unsigned tiles, unsigned finishing) {
   alignas(16) __shared__ typename L::Seen seen;
   alignas(16) __shared__ typename L::Half half;
+  if (blockIdx.x < finishing) return finish<kThreads>(w.finish, blockIdx.x, finishing);
   const Geometry& g = w.geometry;
   const int t = static_cast<int>(threadIdx.x);
-  for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
+  for (unsigned index = blockIdx.x - finishing; index < tiles; index += gridDim.x - finishing) {
     const SliceTile tile(index, w.slice1 - w.slice0, g.extent[1], g.extent[2]);
     const std::int64_t y0 = tile.y - g.first_centre[1] - L::kRadius,
                        x0 = tile.x - g.first_centre[2] - L::kRadius;
@@ -304,8 +307,8 @@ template <class L> class Separable {
         run_piece(plane, slice);
       }
     }
-    if (!plan_.pass.value.empty()) {
-      write_values(plan_, partials_, work_.segments * work_.column_blocks);
+    if (!plan_.pass.value.empty() && !plan_.has_gradient()) {
+      write_values(plan_, partials_, slots());
     }
   }
 
@@ -343,21 +346,32 @@ template <class L> class Separable {
     work_.slice1 = std::min(slice + slices_, g_.extent[0]);
     work_.average0 = std::max<std::int64_t>(0, work_.slice0 - 2 * L::kRadius);
     work_.average1 = std::min(g_.extent[0], work_.slice1 + 2 * L::kRadius);
-    launch_over(flat_kernel<L>, tiles(work_.average1 - work_.average0, g_.map_extent));
+    const std::int64_t count = tiles(work_.average1 - work_.average0, g_.map_extent);
+    gpu::launch("ssim", plan_.exec.queue.handle, gpu::blocks_of(count), kThreads, 0, flat_kernel<L>,
+        work_, static_cast<unsigned>(count));
     work_.partials = partials_;
     work_.sign = 1;
     const Pass& pass = plan_.pass;
+    const bool is_last = plane + planes_ >= g_.planes && slice + slices_ >= g_.extent[0];
     if (!plan_.has_gradient()) launch_deep();
-    if (!pass.x_gradient.empty()) run_gradient(pass.x_gradient);
+    if (!pass.x_gradient.empty()) run_gradient(pass.x_gradient, is_last);
     work_.sign = -1;
-    if (!pass.y_gradient.empty()) run_gradient(pass.y_gradient);
+    if (!pass.y_gradient.empty()) run_gradient(pass.y_gradient, is_last);
   }
 
-  // The sums come with the first gradient.
-  void run_gradient(const TensorView& gradient) {
+  // The sums come with the first gradient, and after those of the last piece the values.
+  void run_gradient(const TensorView& gradient, bool is_last_piece) {
     work_.gradient = gpu::View(gradient);
     launch_deep();
-    launch_over(back_kernel<L>, tiles(work_.slice1 - work_.slice0, g_.extent));
+    unsigned finishing = 0;
+    if (is_last_piece && work_.partials != nullptr && !plan_.pass.value.empty()) {
+      constexpr std::int64_t kMostFinishing = 1024;
+      work_.finish = finish_of(plan_, partials_, slots());
+      finishing = gpu::blocks_of(work_.finish.groups, kMostFinishing);
+    }
+    const std::int64_t count = tiles(work_.slice1 - work_.slice0, g_.extent);
+    gpu::launch("ssim", plan_.exec.queue.handle, gpu::blocks_of(count) + finishing, kThreads, 0,
+        back_kernel<L>, work_, static_cast<unsigned>(count), finishing);
     work_.partials = nullptr;
   }
 
@@ -371,10 +385,7 @@ template <class L> class Separable {
   std::int64_t tiles(std::int64_t slices, const std::int64_t (&extent)[3]) const {
     return work_.planes * slices * pieces(extent[1], kHigh) * pieces(extent[2], kWide);
   }
-  void launch_over(void (*kernel)(Work, unsigned), std::int64_t tiles) {
-    gpu::launch("ssim", plan_.exec.queue.handle, gpu::blocks_of(tiles), kThreads, 0, kernel, work_,
-        static_cast<unsigned>(tiles));
-  }
+  std::int64_t slots() const { return work_.segments * work_.column_blocks; }  // of each plane
 
   CudaPlan& plan_;
   const Geometry& g_;

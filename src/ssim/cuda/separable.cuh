@@ -3,8 +3,8 @@
 // slice with the rim that its windows see and averages it across and down.
 #pragma once
 
+#include "src/ssim/cuda/finish.cuh"
 #include "src/ssim/cuda/formula.cuh"
-#include "src/ssim/cuda/plan.h"
 
 namespace similis::ssim_internal::separable {
 
@@ -52,6 +52,7 @@ struct Work {
   double* partials = nullptr;                    // [planes][segments][blocks of columns]; or null
   int segment = 0;                               // slices that a thread of the deep kernel owns
   std::int64_t segments = 0, column_blocks = 0;  // of each plane
+  Finish finish;                                 // of all planes
 
   explicit Work(const Geometry& g) : geometry(g) {}
   __device__ std::int64_t columns() const {

@@ -10,7 +10,7 @@
 #include "src/core/tensor/memory.h"
 #include "src/gpu/cuda/block_sum_of.h"
 #include "src/gpu/cuda/blocks.h"
-#include "src/ssim/cuda/plan.h"
+#include "src/ssim/cuda/finish.cuh"
 
 namespace similis::ssim_internal {
 namespace {
@@ -98,18 +98,8 @@ __global__ void values_kernel(const PlaneSums* sums, std::int64_t groups, std::i
   }
 }
 
-// Each block computes one result: value = bias + term·Σ partials, in a fixed order. With sums the
-// weight of each follows the results.
-__global__ void __launch_bounds__(kThreads)
-    finish_kernel(const double* partials, std::int64_t groups, std::int64_t each, double bias,
-        double term, void* value, DType dtype, bool sums, double weight) {
-  for (std::int64_t g = blockIdx.x; g < groups; g += gridDim.x) {
-    const double total =
-        gpu::block_sum_of<kThreads>(each, [&](std::int64_t i) { return partials[g * each + i]; });
-    if (threadIdx.x == 0) gpu::store_element(value, dtype, g, bias + term * total);
-    if (threadIdx.x == 0 && sums) gpu::store_element(value, dtype, groups + g, weight);
-    __syncthreads();
-  }
+__global__ void __launch_bounds__(kThreads) finish_kernel(const Finish f) {
+  finish<kThreads>(f, blockIdx.x, gridDim.x);
 }
 
 __global__ void slopes_kernel(const PlaneSums* sums, std::int64_t groups, std::int64_t planes_each,
@@ -214,14 +204,23 @@ void write_values(const CudaPlan& plan) {
       plan.pass.value.data(), plan.pass.value.dtype);
 }
 
-void write_values(const CudaPlan& plan, const double* partials, std::int64_t slots) {
+Finish finish_of(const CudaPlan& plan, const double* partials, std::int64_t slots) {
   const TensorView& value = plan.pass.value;
   const double elements = static_cast<double>(plan.planes_each * plan.geometry.map_elements());
-  const bool is_sum = plan.pass.adds_up();
-  const double bias = is_sum ? plan.pass.bias * elements : plan.pass.bias;
+  return {.partials = partials,
+      .groups = plan.groups,
+      .each = plan.planes_each * slots,
+      .bias = plan.pass.adds_up() ? plan.pass.bias * elements : plan.pass.bias,
+      .term = plan.each_slopes().term,
+      .weight = elements,
+      .value = value.data(),
+      .dtype = value.dtype,
+      .sums = plan.pass.sums};
+}
+
+void write_values(const CudaPlan& plan, const double* partials, std::int64_t slots) {
   gpu::launch("ssim", plan.exec.queue.handle, gpu::blocks_of(plan.groups), kThreads, 0,
-      finish_kernel, partials, plan.groups, plan.planes_each * slots, bias, plan.each_slopes().term,
-      value.data(), value.dtype, plan.pass.sums, elements);
+      finish_kernel, finish_of(plan, partials, slots));
 }
 
 namespace {
