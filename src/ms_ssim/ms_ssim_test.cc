@@ -113,6 +113,8 @@ std::vector<Case> cases() {
           {{1, 2, 45, 31}, rule, with([&](MsSsimOptions& options) { options.padding = padding; })});
     }
     result.push_back({{1, 2, 21, 22, 27}, rule, small});
+    for (const Extents& of_whole_vectors : {Extents{1, 2, 22, 24, 40}, Extents{2, 3, 37, 56}})
+      result.push_back({of_whole_vectors, rule, small});
     result.push_back({{1, 1, 6, 33, 23}, rule, with([](MsSsimOptions& options) {
                         options.window_size = {1, 3, 5};
                         options.sigma = {1.0, 0.5, 2.0};

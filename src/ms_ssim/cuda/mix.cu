@@ -49,23 +49,27 @@ struct MixAllWork {
   } level[kMaxLevels];
   int levels;
   gpu::View gradient;
+  int across;  // threads_across() a row, whose threads take four columns each
+  int rows;    // number of rows of a block
 };
 
-// Number of rows that a block takes, so that one look at the slopes serves several.
-constexpr int kMixedRows = 8;
+// The most rows that a block takes, so that one look at the slopes serves several: where its
+// threads share them. Rows that need all threads are half as many.
+constexpr int kMixedRows = 16;
+static_assert(kMaxLevels * kMixedRows <= kThreads);
 
-// Each thread takes four columns: they share an element of each level but the finest two.
+// Each thread takes four columns: they share an element of each level but the finest two. Threads
+// that have none of a narrow row take other rows.
 __global__ void __launch_bounds__(kThreads)
     mix_all_kernel(const MixAllWork w, Rows rows, std::int64_t count) {
   constexpr int kUsual = 5;     // number of levels whose loads are under way at once
-  constexpr int kTogether = 4;  // number of rows whose loads are
+  constexpr int kTogether = 4;  // number of a thread's rows whose loads are
   __shared__ const float* from[kMaxLevels][kMixedRows];  // the level's row above this one
   __shared__ float factor[kMaxLevels][kMixedRows];       // 0 where nothing of the level is taken
   __shared__ std::int64_t to[kMixedRows];
   const auto width = static_cast<int>(rows.width), t = static_cast<int>(threadIdx.x);
-  const std::int64_t first_row = blockIdx.x * std::int64_t{kMixedRows};
-  const auto here =
-      static_cast<int>(count - first_row < kMixedRows ? count - first_row : kMixedRows);
+  const std::int64_t first_row = std::int64_t{blockIdx.x} * w.rows;
+  const auto here = static_cast<int>(count - first_row < w.rows ? count - first_row : w.rows);
   const int l = t / kMixedRows;
   if (l < kMaxLevels && t % kMixedRows < here) {
     const Row row(rows, first_row + t % kMixedRows);
@@ -95,32 +99,35 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = kUsual; i < w.levels; ++i) common = add(i, r, column >> i, common);
     return common;
   };
-  for (int column = t * 4; column < width; column += kThreads * 4) {
+  const int first = t / w.across, apart = kThreads / w.across;  // of the thread's rows
+  for (int column = t % w.across * 4; column < width; column += w.across * 4) {
     if (column + 2 == width) {
-      for (int r = 0; r < here; ++r) {
+      for (int r = first; r < here; r += apart) {
         float* const row = static_cast<float*>(w.gradient.data) + to[r] + column;
-        const float first = add(1, r, column / 2, coarser(r, column));
-        row[0] = fmaf(factor[0][r], from[0][r][column], first);
-        row[1] = fmaf(factor[0][r], from[0][r][column + 1], first);
+        const float common = add(1, r, column / 2, coarser(r, column));
+        row[0] = fmaf(factor[0][r], from[0][r][column], common);
+        row[1] = fmaf(factor[0][r], from[0][r][column + 1], common);
       }
       continue;
     }
-    for (int r = 0; r < here; r += kTogether) {
+    for (int next = first; next < here; next += kTogether * apart) {
       float4 own[kTogether];
 #pragma unroll
       for (int k = 0; k < kTogether; ++k) {
-        if (r + k < here) own[k] = *reinterpret_cast<const float4*>(from[0][r + k] + column);
+        const int r = next + k * apart;
+        if (r < here) own[k] = *reinterpret_cast<const float4*>(from[0][r] + column);
       }
 #pragma unroll
       for (int k = 0; k < kTogether; ++k) {
-        if (r + k >= here) break;
-        const float common = coarser(r + k, column), scale = factor[0][r + k];
-        const float first = add(1, r + k, column / 2, common);
-        const float second = add(1, r + k, column / 2 + 1, common);
+        const int r = next + k * apart;
+        if (r >= here) break;
+        const float common = coarser(r, column), scale = factor[0][r];
+        const float left = add(1, r, column / 2, common);
+        const float right = add(1, r, column / 2 + 1, common);
         const float4 v = own[k];
-        float* const row = static_cast<float*>(w.gradient.data) + to[r + k];
-        *reinterpret_cast<float4*>(row + column) = make_float4(fmaf(scale, v.x, first),
-            fmaf(scale, v.y, first), fmaf(scale, v.z, second), fmaf(scale, v.w, second));
+        float* const row = static_cast<float*>(w.gradient.data) + to[r];
+        *reinterpret_cast<float4*>(row + column) = make_float4(fmaf(scale, v.x, left),
+            fmaf(scale, v.y, left), fmaf(scale, v.z, right), fmaf(scale, v.w, right));
       }
     }
   }
@@ -136,7 +143,7 @@ bool is_aligned(const TensorView& view) {
 bool can_mix_at_once(const std::vector<MixedLevel>& levels, const TensorView& gradient) {
   constexpr std::int64_t most_blocks = std::int64_t{1} << 30;
   if (!is_aligned(gradient) || levels.size() > kMaxLevels) return false;
-  if (Rows(gradient.shape).count() / kMixedRows > most_blocks) return false;
+  if (Rows(gradient.shape).count() / (kMixedRows / 2) > most_blocks) return false;
   for (std::size_t l = 0; l < levels.size(); ++l) {
     const bool halves_pairs =
         levels[l].own.shape[4] % 2 == 0 && levels[l].halving[2].coarse(1) == 0;
@@ -147,16 +154,19 @@ bool can_mix_at_once(const std::vector<MixedLevel>& levels, const TensorView& gr
 
 void mix_at_once(const std::vector<MixedLevel>& levels, const double* slopes,
     const TensorView& gradient, const Execution& exec) {
+  const int across = threads_across((gradient.shape[4] + 3) / 4);
   MixAllWork work{.slopes = slopes,
       .level = {},
       .levels = static_cast<int>(levels.size()),
-      .gradient = gpu::View(gradient)};
+      .gradient = gpu::View(gradient),
+      .across = across,
+      .rows = across < kThreads ? kMixedRows : kMixedRows / 2};
   for (std::size_t l = 0; l < levels.size(); ++l) {
     work.level[l] = {gpu::View(levels[l].own), levels[l].halving[0], levels[l].halving[1]};
   }
   const Rows rows(gradient.shape);
   gpu::launch("ms_ssim", exec.queue.handle,
-      static_cast<unsigned>((rows.count() + kMixedRows - 1) / kMixedRows), kThreads, 0,
+      static_cast<unsigned>((rows.count() + work.rows - 1) / work.rows), kThreads, 0,
       mix_all_kernel, work, rows, rows.count());
 }
 

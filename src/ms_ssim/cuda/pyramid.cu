@@ -28,7 +28,7 @@ struct HalveWork {
   Halvings halving;
   int depth;  // number of taps along z: 1 if z is not halved
   gpu::View sum, difference;
-  int across;  // threads that share a row, a power of two; the others of a block take other rows
+  int across;  // threads_across() a row
 };
 
 __global__ void __launch_bounds__(kThreads)
@@ -76,6 +76,54 @@ __global__ void __launch_bounds__(kThreads)
       w.difference.store(
           to_difference + column * w.difference.strides[4], difference / (4 * w.depth));
     }
+  }
+}
+
+// The same for images of f32 in rows of whole vectors, see has_vectors(): a thread takes two coarse
+// columns, of the volumes or pictures of one row.
+__global__ void __launch_bounds__(kThreads)
+    halve_vectors_kernel(const HalveWork w, Rows coarse, std::int64_t count) {
+  constexpr int kRows = 4;  // at most, that a coarse one is the mean of
+  const int rows_at_once = kThreads / w.across;
+  const std::int64_t index =
+      std::int64_t{blockIdx.x} * rows_at_once + static_cast<int>(threadIdx.x) / w.across;
+  if (index >= count) return;
+  const Row row(coarse, index);
+  const auto* const x = static_cast<const float*>(w.x.data) + w.x.plane(row.image, row.channel);
+  const auto* const y = static_cast<const float*>(w.y.data) + w.y.plane(row.image, row.channel);
+  auto* const to_sum = static_cast<float*>(w.sum.data) + row.in(w.sum);
+  auto* const to_difference = static_cast<float*>(w.difference.data) + row.in(w.difference);
+  const std::int64_t z[2] = {w.halving.z.fine(row.z, 0), w.halving.z.fine(row.z, 1)};
+  const std::int64_t fine_y[2] = {w.halving.y.fine(row.y, 0), w.halving.y.fine(row.y, 1)};
+  const double share = w.depth == 2 ? 0.125 : 0.25;
+  for (int column = static_cast<int>(threadIdx.x) % w.across; column < coarse.width / 2;
+       column += w.across) {
+    float4 vx[kRows], vy[kRows];
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      vx[k] = vy[k] = {0, 0, 0, 0};
+      if (k / 2 >= w.depth || z[k / 2] == Halving::kZero || fine_y[k % 2] == Halving::kZero)
+        continue;
+      const std::int64_t at = 4 * column;
+      vx[k] = *reinterpret_cast<const float4*>(x + w.x.at(z[k / 2], fine_y[k % 2], 0) + at);
+      vy[k] = *reinterpret_cast<const float4*>(y + w.y.at(z[k / 2], fine_y[k % 2], 0) + at);
+    }
+    double sum[2] = {}, difference[2] = {};
+    const auto add = [&](int i, double one, double other) {
+      sum[i] += w.of_sums ? one : one + other;
+      difference[i] += w.of_sums ? other : one - other;
+    };
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      add(0, vx[k].x, vy[k].x);
+      add(0, vx[k].y, vy[k].y);
+      add(1, vx[k].z, vy[k].z);
+      add(1, vx[k].w, vy[k].w);
+    }
+    reinterpret_cast<float2*>(to_sum)[column] = {
+        static_cast<float>(share * sum[0]), static_cast<float>(share * sum[1])};
+    reinterpret_cast<float2*>(to_difference)[column] = {
+        static_cast<float>(share * difference[0]), static_cast<float>(share * difference[1])};
   }
 }
 
@@ -135,11 +183,19 @@ __global__ void __launch_bounds__(kThreads) combine_kernel(const CombineWork w) 
   }
 }
 
-// Returns the number of threads that take a row of this width: most of them then have a column.
-int threads_across(std::int64_t width) {
-  int threads = 1;
-  while (threads < width && threads < kThreads) threads *= 2;
-  return threads;
+// Returns whether rows are f32, have unit stride and begin at multiples of 16 bytes.
+bool has_whole_rows(const TensorView& view) {
+  bool is_whole = view.dtype == DType::f32 && view.strides[4] == 1 &&
+                  reinterpret_cast<std::uintptr_t>(view.data()) % 16 == 0;
+  for (int axis = 0; axis < 4; ++axis) is_whole &= view.strides[axis] % 4 == 0;
+  return is_whole;
+}
+
+// Returns whether images of f32 are halved to f32, and each four fine columns to two coarse ones.
+bool has_vectors(
+    const TensorView& x, const TensorView& y, const TensorView& halved, const Halving& columns) {
+  return has_whole_rows(x) && has_whole_rows(y) && has_whole_rows(halved) && x.shape[4] % 4 == 0 &&
+         2 * halved.shape[4] == x.shape[4] && columns.fine(0, 1) == 1;  // the rule may shift
 }
 
 bool has_even_sides(const Extents& shape) { return shape[3] % 2 == 0 && shape[4] % 2 == 0; }
@@ -167,6 +223,8 @@ class Pyramid {
     means_ = static_cast<double*>(numbers_.get());
     slopes_ = means_ + numbers;
     counters_ = reinterpret_cast<unsigned*>(slopes_ + numbers);
+    // Volumes under windows with depth need none.
+    if (pass.level.window.radius_z() > 0) return;
     gpu::clear("ms_ssim", exec.queue.handle, counters_, count_bytes);
   }
 
@@ -270,6 +328,7 @@ class Pyramid {
   void halve(const ssim_internal::Pass& fine, const Halved& images, const Tensor& sum,
       const Tensor& difference) const {
     const Rows coarse(sum.shape);
+    const bool vectors = has_vectors(images.x, images.y, sum, fine.halving[2]);
     const HalveWork work{.x = gpu::View(images.x),
         .y = gpu::View(images.y),
         .of_sums = images.are_sums,
@@ -277,11 +336,12 @@ class Pyramid {
         .depth = pass_.is_3d ? 2 : 1,
         .sum = gpu::View(sum),
         .difference = gpu::View(difference),
-        .across = threads_across(coarse.width)};
+        .across = threads_across(vectors ? coarse.width / 2 : coarse.width)};
     const std::int64_t rows_at_once = kThreads / work.across;
     const std::int64_t blocks = (coarse.count() + rows_at_once - 1) / rows_at_once;
-    gpu::launch("ms_ssim", exec_.queue.handle, gpu::blocks_of(blocks), kThreads, 0, halve_kernel,
-        work, coarse, coarse.count());
+    const bool takes_vectors = vectors && blocks <= gpu::kMostBlocks;
+    gpu::launch("ms_ssim", exec_.queue.handle, gpu::blocks_of(blocks), kThreads, 0,
+        takes_vectors ? halve_vectors_kernel : halve_kernel, work, coarse, coarse.count());
   }
 
   void combine() {
