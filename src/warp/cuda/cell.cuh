@@ -98,14 +98,14 @@ __device__ __forceinline__ void add_gradient(const GpuPass& p, const Transform& 
 
 /// Adds the block's sums in a fixed order to those of this image and block.
 __device__ inline void add_sums(const GpuPass& p, const ThreadSums& mine, std::int64_t image) {
-  double* out = p.sums + (image * p.blocks + blockIdx.x % p.blocks) * kSums;
+  double* out = p.sums + image * p.blocks + blockIdx.x % p.blocks;
 #pragma unroll
   for (int k = 0; k < kSums; ++k) {
     const double value = k < kPositionSums
                              ? mine.position[k / 4][k % 4]
                              : mine.field[(k - kPositionSums) / 3][(k - kPositionSums) % 3];
     const double sum = gpu::block_sum<kThreads>(value);
-    if (threadIdx.x == 0) out[k] += sum;
+    if (threadIdx.x == 0) out[k * p.sum_rows] += sum;
     __syncthreads();
   }
 }

@@ -24,8 +24,8 @@ bool clears_fast_sums(const Pass& pass, const TensorView& sums);
 /// Run the pass. `transforms` is in the device's memory, one for each image, or null if there are
 /// no matrices.
 void run_fast_values(const Pass& pass, const Transform* transforms, const Execution& exec);
-/// The sums of the gradients to matrices go to `matrix_sums`, fast_sum_blocks() times kSums for
-/// each image; null if they are not wanted.
+/// The sums of the gradients to matrices go to `matrix_sums`, as GpuPass::sums has them with
+/// fast_sum_blocks() for each image; null if they are not wanted.
 void run_fast_gradients(const Pass& pass, const Transform* transforms, const TensorView& sums,
     double* matrix_sums, const Execution& exec);
 unsigned fast_sum_blocks(const Pass& pass);

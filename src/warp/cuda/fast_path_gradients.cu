@@ -276,8 +276,9 @@ __device__ __forceinline__ void store_sums(
   if (k < 4 * L::rank) {
     for (int w = 0; w < kTileY; ++w) total += of_warps[w][k];
   }
-  const unsigned tile = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
-  p.matrix_sums[std::int64_t{tile} * kSums + k] = total;
+  const unsigned plane = gridDim.x * gridDim.y, tiles = plane * gridDim.z;
+  const unsigned tile = blockIdx.z * plane + blockIdx.y * gridDim.x + blockIdx.x;
+  p.matrix_sums[std::int64_t{k} * tiles + tile] = total;
 }
 
 template <class L, bool with_sums>

@@ -53,7 +53,8 @@ struct GpuPass {
   bool has_full_s = false;                // S is not the identity
   bool is_nearest = false;
   ImagePart part;
-  double* sums = nullptr;  // [image][block of image][kSums]
+  double* sums = nullptr;  // [kSums][sum_rows]: of each image and block of it
+  std::int64_t sum_rows = 0;
   double factor = 1, field_factor = 1;
   double background = 0, smallest_label = 0;
 

@@ -71,15 +71,19 @@ __global__ void matrices_kernel(const GpuPass p, void* data, DType dtype, std::i
   const int i = element / columns, j = element % columns;
   const Axis* axes = p.axes;
   double total = 0;
-  for (std::int64_t row = threadIdx.x; row < shared * p.blocks; row += kThreads) {
-    const double* sums = p.sums + (n * shared * p.blocks + row) * kSums;
-    if (!is_position) {
-      total += axes[i].scale * sums[kPositionSums + 3 * i + j];
-    } else if (j == p.rank) {
-      total += axes[i].scale * sums[4 * i + 3];
-    } else {
-      total += axes[i].scale * (axes[j].origin * sums[4 * i + 3] + axes[j].step * sums[4 * i + j]);
-    }
+  const std::int64_t rows = shared * p.blocks;
+  const auto sums_of = [&](int k) { return p.sums + k * p.sum_rows + n * rows; };
+  const double scale = axes[i].scale;
+  if (is_position && j < p.rank) {
+    const double origin = axes[j].origin, step = axes[j].step;
+    const double *const constants = sums_of(4 * i + 3), *const along = sums_of(4 * i + j);
+#pragma unroll 4
+    for (std::int64_t row = threadIdx.x; row < rows; row += kThreads)
+      total += scale * (origin * constants[row] + step * along[row]);
+  } else {
+    const double* const sums = sums_of(is_position ? 4 * i + 3 : kPositionSums + 3 * i + j);
+#pragma unroll 4
+    for (std::int64_t row = threadIdx.x; row < rows; row += kThreads) total += scale * sums[row];
   }
   const double sum = gpu::block_sum<kThreads>(total);
   if (threadIdx.x == 0) gpu::store_element(data, dtype, n * s0 + i * s1 + j * s2, sum);
@@ -312,7 +316,8 @@ class Call {
     p_.blocks = with_sums ? std::min(p_.tiles, kBlocksWithSums) : p_.tiles;
     if (with_sums) {
       if (is_fast) p_.blocks = fast_sum_blocks(pass_);
-      const std::int64_t bytes = pass_.batch * p_.blocks * kSums * std::int64_t{sizeof(double)};
+      p_.sum_rows = pass_.batch * p_.blocks;
+      const std::int64_t bytes = p_.sum_rows * kSums * std::int64_t{sizeof(double)};
       p_.sums = static_cast<double*>(take(bytes).get());
       if (!is_fast) clear(p_.sums, bytes);
     }
