@@ -174,6 +174,7 @@ struct GradientArguments {
   Tiles tiles;
   DerivativeMaps derivatives;
   Box pixels;
+  Values values;  // the last blocks write them, after all else
 };
 
 /// The form of a pass. Sliding windows: f32 and half for f32 images and those of f16 and bf16 whose

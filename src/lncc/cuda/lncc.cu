@@ -9,9 +9,8 @@
 #include "src/core/tensor/memory.h"
 #include "src/gpu/cuda/block_sum_of.h"
 #include "src/gpu/cuda/blocks.h"
-#include "src/gpu/cuda/upstream.h"
-#include "src/lncc/cuda/plan.h"
 #include "src/lncc/cuda/raw_element.cuh"
+#include "src/lncc/cuda/values.cuh"
 
 namespace similis::lncc_internal {
 namespace {
@@ -95,16 +94,23 @@ __device__ double sum_of(const double* numbers, std::int64_t count) {
   return total;
 }
 
-// Groups of planes; each group makes one result.
-struct Groups {
-  std::int64_t count, planes_each;
+// The amounts that a unit of v at a pixel of weight 1 adds to a group's value, and to Σ
+// upstream·value by an upstream gradient of 1, if all its pixels weigh `total`. A mean without
+// weights has gradient 0 and is NaN, or 0 for a loss; weights that are NaN make all of it NaN.
+struct Unit {
+  double slope, of_value;
+
+  SIMILIS_HOST_DEVICE Unit(double total, double weight, bool is_sum) {
+    const bool is_empty = !is_sum && total == 0;
+    slope = is_empty ? 0 : is_sum && total == total ? weight : weight / total;
+    of_value = is_empty && weight >= 0 ? static_cast<double>(NAN) : slope;
+  }
 };
 
 // Writes the amount that a unit of v at a pixel of weight 1 adds to each group's value, and the
 // amount that it adds, with upstream, to Σ upstream·value from each plane; behind these, of each
-// plane, the weight below which a pixel does not count. A mean without weights has gradient 0 and
-// is NaN, or 0 for a loss; weights that are NaN make all of it NaN. totals: where the groups'
-// weights go, or null.
+// plane, the weight below which a pixel does not count. totals: where the groups' weights go, or
+// null.
 __global__ __launch_bounds__(kThreads) void slopes_kernel(Groups groups, const double* weights,
     int slots, double known_weight, double weight, bool is_sum, gpu::Upstream upstream,
     double* units, double* slopes, double* totals) {
@@ -115,10 +121,10 @@ __global__ __launch_bounds__(kThreads) void slopes_kernel(Groups groups, const d
     if (weights != nullptr) total = sum_of(weights + first * slots, groups.planes_each * slots);
     if (threadIdx.x == 0) {
       if (totals != nullptr) totals[group] = total;
-      const bool is_empty = !is_sum && total == 0;
       least = total * kLeastShare;
-      slope = is_empty ? 0 : is_sum && total == total ? weight : weight / total;
-      units[group] = is_empty && weight >= 0 ? NAN : slope;
+      const Unit unit(total, weight, is_sum);
+      slope = unit.slope;
+      units[group] = unit.of_value;
     }
     __syncthreads();
     const std::int64_t planes = groups.count * groups.planes_each;
@@ -130,13 +136,9 @@ __global__ __launch_bounds__(kThreads) void slopes_kernel(Groups groups, const d
   }
 }
 
-__global__ __launch_bounds__(kThreads) void values_kernel(Groups groups, const double* partials,
-    int slots, const double* units, void* value, DType dtype) {
-  for (std::int64_t group = blockIdx.x; group < groups.count; group += gridDim.x) {
-    const std::int64_t count = groups.planes_each * slots;
-    const double total = sum_of(partials + group * count, count);
-    if (threadIdx.x == 0) gpu::store_element(value, dtype, group, total * units[group]);
-  }
+__global__ __launch_bounds__(kAdders) void values_kernel(const Values values) {
+  __shared__ double room[kAdders / gpu::kSubgroup];
+  write_values(values, blockIdx.x, room);
 }
 
 Groups groups_of(const Pass& pass) {
@@ -152,39 +154,74 @@ void run_windows(const CudaPlan& plan, const FastPath* fast_path) {
   run_direct(plan);
 }
 
-// Runs a pass that reduces to numbers, with memory for its sums.
-void run_reduced(CudaPlan& plan, const FastPath* fast_path) {
-  constexpr std::int64_t kWeightBlocks = 1024, kLeastSlots = 64;  // enough blocks for any GPU
-  const Pass& pass = plan.pass;
-  const Geometry& g = plan.problem.geometry;
-  const auto weight_slots = static_cast<int>(std::max(kLeastSlots, kWeightBlocks / g.planes));
-  const Groups groups = groups_of(pass);
-  const bool is_weighted = !pass.mask.empty() || !pass.valid_mask.empty();
-  plan.slots = fast_path != nullptr ? fast_path_slots(*fast_path) : direct_slots(plan);
-  const std::int64_t weights = is_weighted ? g.planes * weight_slots : 0;
-  const std::int64_t count = groups.count + g.planes * (2 + plan.slots) + weights;
-  const auto memory =
-      allocate_bytes(static_cast<std::size_t>(count) * sizeof(double), plan.device, plan.exec);
-  double* const units = static_cast<double*>(memory.get());
-  double* const slopes = units + groups.count;
-  plan.partials = slopes + 2 * g.planes;
-  double* const weight_sums = is_weighted ? plan.partials + g.planes * plan.slots : nullptr;
-  plan.problem.slopes = slopes;
-  if (is_weighted) {
-    gpu::launch("lncc", plan.exec.queue.handle, gpu::blocks_of(weights), kThreads, 0,
-        weights_kernel, plan.problem, weight_slots, weight_sums);
+// Says where the slopes of planes come from.
+struct Weighing {
+  std::int64_t blocks = 0;  // 0: weights are known
+  int slots = 0;            // partial sums of weights of a plane
+  bool has_slopes = false;  // slopes are found on the device
+
+  Weighing(const Pass& pass, std::int64_t planes) {
+    constexpr std::int64_t kMostBlocks = 1024, kLeastSlots = 64;  // enough blocks for any GPU
+    const bool is_weighted = !pass.mask.empty() || !pass.valid_mask.empty();
+    slots = static_cast<int>(std::max(kLeastSlots, kMostBlocks / planes));
+    blocks = is_weighted ? planes * slots : 0;
+    has_slopes = is_weighted || (pass.sums && !pass.value.empty());
   }
-  const double known_weight = static_cast<double>(groups.planes_each * g.map_elements());
+  std::int64_t numbers(const Groups& groups, std::int64_t planes) const {
+    return has_slopes ? groups.count + 2 * planes + blocks : 0;
+  }
+};
+
+// Queues the kernels that find units, which come first in `numbers`, and slopes.
+void find_slopes(CudaPlan& plan, const Weighing& weighing, const Groups& groups,
+    double known_weight, double* numbers) {
+  const Pass& pass = plan.pass;
+  const std::int64_t planes = plan.problem.geometry.planes;
+  double* const slopes = numbers + groups.count;
+  double* const weights = weighing.blocks > 0 ? slopes + 2 * planes : nullptr;
+  plan.problem.slopes = slopes;
+  plan.values.units = numbers;
+  if (weights != nullptr) {
+    gpu::launch("lncc", plan.exec.queue.handle, gpu::blocks_of(weighing.blocks), kThreads, 0,
+        weights_kernel, plan.problem, weighing.slots, weights);
+  }
   gpu::launch("lncc", plan.exec.queue.handle, gpu::blocks_of(groups.count), kThreads, 0,
-      slopes_kernel, groups, static_cast<const double*>(weight_sums), weight_slots, known_weight,
-      pass.weight, pass.adds_up(), gpu::Upstream(pass.upstream, g.channels), units, slopes,
+      slopes_kernel, groups, static_cast<const double*>(weights), weighing.slots, known_weight,
+      pass.weight, pass.adds_up(), plan.problem.plane_upstream, numbers, slopes,
       pass.sums && !pass.value.empty() ? static_cast<double*>(pass.value.data()) + groups.count
                                        : nullptr);
+}
+
+// Runs a pass that reduces to numbers, with memory for its sums.
+void run_reduced(CudaPlan& plan, const FastPath* fast_path) {
+  const Pass& pass = plan.pass;
+  const Geometry& g = plan.problem.geometry;
+  const Groups groups = groups_of(pass);
+  const Weighing weighing(pass, g.planes);
+  plan.slots = fast_path != nullptr ? fast_path_slots(*fast_path) : direct_slots(plan);
+  const std::int64_t partials = g.planes * plan.slots;
+  const std::int64_t count = partials + weighing.numbers(groups, g.planes);
+  const auto memory =
+      allocate_bytes(static_cast<std::size_t>(count) * sizeof(double), plan.device, plan.exec);
+  plan.partials = static_cast<double*>(memory.get());
+  const double known_weight = static_cast<double>(groups.planes_each * g.map_elements());
+  const Unit unit(known_weight, pass.weight, pass.adds_up());
+  plan.problem.each_slope = unit.slope;
+  plan.problem.plane_upstream = gpu::Upstream(pass.upstream, g.channels);
+  plan.values = {.groups = groups,
+      .partials = plan.partials,
+      .slots = plan.slots,
+      .units = nullptr,
+      .unit = unit.of_value,
+      .value = pass.value.data(),
+      .dtype = pass.value.dtype};
+  if (weighing.has_slopes) {
+    find_slopes(plan, weighing, groups, known_weight, plan.partials + partials);
+  }
   run_windows(plan, fast_path);
-  if (pass.value.empty()) return;
-  gpu::launch("lncc", plan.exec.queue.handle, gpu::blocks_of(groups.count), kThreads, 0,
-      values_kernel, groups, static_cast<const double*>(plan.partials), plan.slots,
-      static_cast<const double*>(units), pass.value.data(), pass.value.dtype);
+  if (pass.value.empty() || (fast_path != nullptr && fast_path_writes_values(*fast_path))) return;
+  gpu::launch("lncc", plan.exec.queue.handle, gpu::blocks_of(groups.count), kAdders, 0,
+      values_kernel, plan.values);
 }
 
 }  // namespace
@@ -217,8 +254,7 @@ Problem::Problem(const Pass& pass)
       weight(pass.weight),
       is_signed(pass.is_signed),
       is_ants(pass.gradient == LnccGradient::ants),
-      reduces(pass.reduction != Reduction::none),
-      slopes(nullptr) {
+      reduces(pass.reduction != Reduction::none) {
   x_gradient = gpu::View(pass.x_gradient);
   y_gradient = gpu::View(pass.y_gradient);
   if (reduces) return;

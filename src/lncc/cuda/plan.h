@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "src/gpu/cuda/upstream.h"
 #include "src/gpu/cuda/view.h"
 #include "src/lncc/lncc.h"
 
@@ -54,8 +55,12 @@ struct Problem {
   Constants<double> constants;
   double taps, weight;
   bool is_signed, is_ants, reduces;
-  /// [2][planes]: slopes, then the least weights that count; set if a pass reduces to numbers.
-  const double* slopes;
+  /// [2][planes]: slopes, then the least weights that count; set if a pass reduces to numbers whose
+  /// weights are known on the device alone. Otherwise `each_slope` is a plane's slope by
+  /// upstream 1.
+  const double* slopes = nullptr;
+  double each_slope = 0;
+  gpu::Upstream plane_upstream;
 
   explicit Problem(const Pass& pass);
 
@@ -90,10 +95,14 @@ struct Problem {
     if (mask.data != nullptr) return load_weight(mask, at);
     return reduces ? valid : 1;
   }
+  /// Returns the amount that v at a pixel of weight 1 adds to Σ upstream·value, in a reduction.
+  __device__ double plane_slope(std::int64_t plane) const {
+    return slopes != nullptr ? slopes[plane] : each_slope * plane_upstream.of(plane);
+  }
   /// Returns the amount that v at a pixel of this weight adds to Σ upstream·value.
   __device__ double slope(const Place& at, double own_weight) const {
     if (reduces) {
-      const double slope = slopes[at.image * geometry.channels + at.channel];
+      const double slope = plane_slope(at.image * geometry.channels + at.channel);
       return own_weight == 0 && slope == slope ? 0 : own_weight * slope;
     }
     if (own_weight == 0) return 0;
@@ -128,7 +137,7 @@ struct PlaneTerms {
   Constants<float> constants;
 
   __device__ PlaneTerms(const Problem& problem, std::int64_t plane)
-      : slope(problem.reduces && problem.slopes != nullptr ? problem.slopes[plane] : 0),
+      : slope(problem.reduces ? problem.plane_slope(plane) : 0),
         constants{
             static_cast<float>(problem.constants.nr), static_cast<float>(problem.constants.dr)} {}
 };
@@ -230,6 +239,22 @@ __device__ __forceinline__ void store_gradients(const Problem& problem, const Pl
   }
 }
 
+/// Groups of planes; each group makes one result.
+struct Groups {
+  std::int64_t count = 0, planes_each = 0;
+};
+
+/// Each result is its unit times the partial sums of its planes; units null: all have `unit`.
+struct Values {
+  Groups groups;
+  const double* partials = nullptr;
+  int slots = 0;
+  const double* units = nullptr;
+  double unit = 0;
+  void* value = nullptr;  ///< null: nothing is to be written
+  DType dtype = DType::f32;
+};
+
 /// All that a pass needs on the device. A gradient to one image is one to x.
 struct CudaPlan {
   const Pass& pass;
@@ -239,6 +264,7 @@ struct CudaPlan {
   /// Partial sums of Σ weight·v of each plane, [planes][slots]; null with a map.
   double* partials = nullptr;
   int slots = 1;
+  Values values;  ///< what the partial sums become
 
   CudaPlan(const Pass& the_pass, const Execution& execution);
 };
@@ -250,6 +276,8 @@ std::shared_ptr<const FastPath> find_fast_path(const CudaPlan& plan);
 /// The number of partial sums of a plane, for which plan.partials must have room, and the pass
 /// itself.
 int fast_path_slots(const FastPath& fast_path);
+/// Returns whether it also writes plan.values.
+bool fast_path_writes_values(const FastPath& fast_path);
 void run_fast_path(const FastPath& fast_path);
 /// Sets ANTs' gradient of the pixels on which no window is centred to 0; does nothing for other
 /// passes.

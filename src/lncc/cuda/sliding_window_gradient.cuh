@@ -10,6 +10,7 @@
 #include "src/gpu/cuda/bulk_copy.h"
 #include "src/lncc/cuda/fast_path.h"
 #include "src/lncc/cuda/outputs_per_thread.cuh"
+#include "src/lncc/cuda/values.cuh"
 
 namespace similis::lncc_internal {
 namespace {
@@ -365,6 +366,8 @@ __global__ __launch_bounds__(kGradientThreads, 1) void gradient_kernel(
     __syncthreads();
     advance<kWindow>(windows, window_x, stage.row(0, first_column, own_row));
   }
+  if (m.values.value == nullptr) return;
+  write_values(m.values, gridDim.x - 1 - blockIdx.x, reinterpret_cast<double*>(shared));
 }
 
 }  // namespace
