@@ -366,7 +366,7 @@ class FastPath {
         .along = box.rows.length(),
         .planes = box.planes.length(),
         .volumes = volumes,
-        .lines = 0.2 * g_.radius[1],  // most arrive in time
+        .lines = 0.2 * std::max(0, g_.radius[1] - 3),  // most arrive in time
         .has_whole_runs = takes_whole_runs(kind_under(plan_.pass, form_)),
         .threads_across = threads_across,
         .begin = begin()};
