@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // The same for images of f32 in rows of whole vectors, see has_vectors(): a thread takes two coarse
-// columns, of the volumes or pictures of one row.
+// columns.
 __global__ void __launch_bounds__(kThreads)
     halve_vectors_kernel(const HalveWork w, Rows coarse, std::int64_t count) {
   constexpr int kRows = 4;  // at most, that a coarse one is the mean of
