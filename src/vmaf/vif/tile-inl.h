@@ -104,7 +104,10 @@ template <class Sample, bool is_fused> class VifStripe {
       walk_tile<scale, VifWalk::pair>(0, first, last, column, sums[0]);
       return;
     }
-    kept_.resize(static_cast<std::size_t>(plan_.stripe_rows));
+    if (kept_ == nullptr) {
+      kept_ =
+          std::make_unique_for_overwrite<KeptRow[]>(static_cast<std::size_t>(plan_.stripe_rows));
+    }
     walk_tile<scale, VifWalk::reference>(0, first, last, column, sums[0]);
     for (std::size_t i = 0; i < sums.size(); ++i) {
       skips_reference_ = i > 0;
@@ -462,8 +465,8 @@ template <class Sample, bool is_fused> class VifStripe {
   // By pair of output rows; of the reference, of the distorted image.
   alignas(64) std::array<std::array<RowOfWords, 2>, kPassPairs> halved_down_;
   VifInformation<2 * kRowWords> information_;
-  std::vector<KeptRow> kept_;
-  bool skips_reference_ = false;  // its information is known from another distorted image
+  std::unique_ptr<KeptRow[]> kept_;  // by row of the stripe
+  bool skips_reference_ = false;     // its information is known from another distorted image
 };
 
 }  // namespace similis::vmaf_internal::HWY_NAMESPACE
