@@ -465,10 +465,10 @@ class Sampler {
   std::int64_t step_[rank];
 };
 
-template <class T, int rank, bool with_slopes, class E>
+template <class T, int rank, bool with_slopes, class E, bool loads_pairs>
 void sample_cells(
     const Pass& pass, const Cells<T>& cells, const E* plane, std::int64_t count, Samples<T>* out) {
-  using S = Sampler<T, rank, with_slopes, E>;
+  using S = Sampler<T, rank, with_slopes, E, false, loads_pairs>;
   const S sampler(pass, plane);
   const hn::ScalableTag<T> d;
   const typename S::D32 d32;

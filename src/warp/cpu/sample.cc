@@ -32,14 +32,24 @@ using core_internal::HWY_NAMESPACE::load_row;
 using core_internal::HWY_NAMESPACE::store_row;
 
 // One channel, whose elements are E, of an image with short offsets.
+template <bool loads_pairs, class T, class E>
+void sample_linear_with(const Pass& pass, const Cells<T>& cells, const E* plane, std::int64_t count,
+    bool with_slopes, Samples<T>* out) {
+  const auto sample = pass.rank == 3 ? with_slopes ? sample_cells<T, 3, true, E, loads_pairs>
+                                                   : sample_cells<T, 3, false, E, loads_pairs>
+                      : with_slopes ? sample_cells<T, 2, true, E, loads_pairs>
+                                     : sample_cells<T, 2, false, E, loads_pairs>;
+  sample(pass, cells, plane, count, out);
+}
 template <class T, class E>
 void sample_linear(const Pass& pass, const Cells<T>& cells, const E* plane, std::int64_t count,
     bool with_slopes, Samples<T>* out) {
-  const auto sample = pass.rank == 3
-                          ? with_slopes ? sample_cells<T, 3, true, E> : sample_cells<T, 3, false, E>
-                      : with_slopes ? sample_cells<T, 2, true, E>
-                                    : sample_cells<T, 2, false, E>;
-  sample(pass, cells, plane, count, out);
+  if constexpr (sizeof(T) == 4 && HWY_TARGET < HWY_AVX2) {
+    if (has_slow_gathers()) {
+      return sample_linear_with<true>(pass, cells, plane, count, with_slopes, out);
+    }
+  }
+  sample_linear_with<false>(pass, cells, plane, count, with_slopes, out);
 }
 
 // One task: its rows, for each of the images that share a field.
