@@ -59,6 +59,20 @@ bool takes_curvature(
 
 }  // namespace
 
+void drop_last_digits(const Tensor& field, double largest, const Execution& exec) {
+  constexpr int kBits = 16;
+  if (field.dtype != DType::f64) return;
+  const double unit = std::ldexp(1, std::ilogb(largest) - kBits);
+  round_to(field.device, field.shape.count(), unit, field, exec);
+}
+
+double without_last_digits(double number) {
+  constexpr int kBits = 30;
+  int exponent = 0;
+  const double mantissa = std::frexp(number, &exponent);
+  return std::ldexp(std::rint(std::ldexp(mantissa, kBits)), exponent - kBits);
+}
+
 double LevelRun::step(int iteration) const {
   const double share = static_cast<double>(iteration) / iterations;
   return options.step * (share < 0.5 ? 1.0 : 0.2 + 1.6 * (1 - share));
@@ -169,10 +183,10 @@ DeformableResult run_deformable(RegisterStage stage, const StageImages& whole, c
         pair_of(fixed, whole.moving), pair_of(whole.fixed_labels, whole.moving_labels), affine};
     const Grid& grid = images.fixed.grid;
     if (field.empty()) {
-      field = allocate(grid.field_shape(), DType::f32, grid.device, exec);
-      fill(grid.device, field.shape.count(), 0, field.elements<float>(), exec);
+      field = allocate(grid.field_shape(), images.fixed.values.dtype, grid.device, exec);
+      fill(grid.device, field.shape.count(), 0, field, exec);
     } else {
-      field = resampled_field(field, before, grid, exec);
+      field = resampled_field(field, before, grid, images.fixed.values.dtype, exec);
       settle(grid, field, options.min_jacobian, exec);
     }
     before = grid;
@@ -192,8 +206,8 @@ DeformableResult run_deformable(RegisterStage stage, const StageImages& whole, c
     }
     result.report.levels.push_back(report);
   }
-  if (before.size != fixed.grid.size) {
-    field = resampled_field(field, before, fixed.grid, exec);
+  if (field.dtype != DType::f32) {
+    field = resampled_field(field, before, fixed.grid, DType::f32, exec);
   }
   result.settings = settings;
   result.min_jacobian = settle(fixed.grid, field, options.min_jacobian, exec).least;

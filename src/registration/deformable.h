@@ -74,6 +74,7 @@ struct LevelRun {
 };
 
 /// One level of a stage. Its field, on the level's grid in voxels, is what passes between levels.
+/// It has the type of the images: f32 at full resolution, else f64.
 class DeformableLevel {
  public:
   virtual ~DeformableLevel() = default;
@@ -97,6 +98,12 @@ class SteppedLevel : public DeformableLevel {
 
 /// How often a step that no repair makes valid is halved.
 constexpr int kHalvings = 4;
+
+/// Rounds a field of f64, whose vectors are about as long as `largest` at most, so far that devices
+/// which differ in the last digits of their sums go on from the same bits. A field of f32 stays.
+void drop_last_digits(const Tensor& field, double largest, const Execution& exec);
+/// A number likewise, to 30 bits.
+double without_last_digits(double number);
 
 std::unique_ptr<DeformableLevel> greedy_level(const LevelImages& images, const Tensor& u,
     const RegisterOptions& options, const DeformableSettings& settings, const Execution& exec);

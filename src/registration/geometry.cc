@@ -193,6 +193,13 @@ Map between_voxels(const Grid& from, const Map& map, const Grid& to) {
   return inverse(to.to_world) * map * from.to_world;
 }
 
+Map between_cells(const Grid& from, const Map& map, const Grid& to) {
+  constexpr double kShift = 1e-4;  // no sum of negative powers of 2, as rounded fields are
+  Map result = between_voxels(from, map, to);
+  for (std::size_t a = 0; a < static_cast<std::size_t>(to.rank); ++a) result.shift[a] += kShift;
+  return result;
+}
+
 namespace {
 
 // Coordinates of sample() per voxel, and voxels per coordinate.

@@ -79,6 +79,14 @@ Grid coarsened(const Grid& grid, double millimetres);
 
 /// The map of voxel numbers of one grid to those of the other that a map of the world makes.
 Map between_voxels(const Grid& from, const Map& map, const Grid& to);
+/// The same for a metric's derivative. Places are often voxels exactly: before the first step, and
+/// where fields are rounded. Each device's rounding would choose on which side of them the slope is
+/// taken, so a shift that is larger than f32's rounding makes it the one behind.
+Map between_cells(const Grid& from, const Map& map, const Grid& to);
+
+/// Places that are so many voxels outside of a grid count as inside: rounding must not take the
+/// outermost voxels away.
+constexpr double kSlack = 1e-3;
 
 /// The numbers of sample()'s matrices for such a map of voxels: [1,d,d+1] for coordinates, and
 /// [1,d,d] for displacements in voxels of `from`.

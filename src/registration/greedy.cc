@@ -6,14 +6,17 @@
 //   p ← (1 + Q)⁻¹ g;  d ← step·p / max|p|
 //   u' ← G_elastic (d + u(x + d));  guard;  u ← u' if it passes
 //
+// On coarse levels g and u' are rounded: full steps go round the best field and amplify any
+// difference, 1e-15 to a tenth of a voxel, so a CPU and a GPU must go on from the same bits.
+//
 // Q is that of damped Gauss-Newton steps where the settings ask for them, else 0.
 #include <cmath>
 
 #include "similis/smooth.hpp"
-#include "similis/warp.hpp"
 #include "src/core/operation.h"
 #include "src/registration/curvature/preconditioner.h"
 #include "src/registration/deformable.h"
+#include "src/registration/exponential.h"
 #include "src/registration/moved_metric.h"
 
 namespace similis::registration_internal {
@@ -31,16 +34,15 @@ class GreedyLevel : public SteppedLevel {
             images.affine, options.metrics, exec),
         q_(level_preconditioner(images.fixed, settings, exec)),
         u_(u),
-        next_(allocate(u.shape, DType::f32, u.device, exec)),
-        g_(allocate(u.shape, DType::f32, u.device, exec)),
-        d_(allocate(u.shape, DType::f32, u.device, exec)) {
-    fill(u.device, u.shape.count(), 0, g_.elements<float>(), exec);
+        next_(allocate(u.shape, u.dtype, u.device, exec)),
+        g_(allocate(u.shape, u.dtype, u.device, exec)),
+        d_(allocate(u.shape, u.dtype, u.device, exec)) {
+    fill(u.device, u.shape.count(), 0, g_, exec);
   }
 
   double differentiate() override {
     const double value = metric_.differentiate(u_, d_, next_);
-    add_scaled(grid_.device, d_.shape.count(), static_cast<float>(kMomentum), g_.elements<float>(),
-        d_.elements<float>(), exec_);
+    add_scaled(grid_.device, d_.shape.count(), kMomentum, g_, d_, exec_);
     smooth_into(d_, {.output = g_},
         {.sigma = settings_.fluid, .field = true, .padding = SmoothPadding::zeros}, exec_);
     return -value;
@@ -48,21 +50,20 @@ class GreedyLevel : public SteppedLevel {
 
   bool advance(double step, DeformableResult& result) override {
     const std::int64_t count = g_.shape.count();
-    const float* along = g_.elements<float>();
-    if (!q_.empty()) {
-      scale(grid_.device, count, 1, along, d_.elements<float>(), exec_);
+    if (!q_.empty()) {  // at full resolution, in f32
+      scale(grid_.device, count, 1, g_, d_, exec_);
       precondition(GridRows(grid_), q_.elements<float>(), d_.elements<float>(), exec_);
-      along = d_.elements<float>();
     }
-    const double largest = std::sqrt(largest_square(GridRows(grid_), along, exec_));
+    const Tensor& along = q_.empty() ? g_ : d_;
+    const double largest =
+        without_last_digits(std::sqrt(largest_square(GridRows(grid_), along, exec_)));
     if (!(largest > 0) || !std::isfinite(largest)) return false;
+    drop_last_digits(g_, largest, exec_);
     // The gradient is that of the metrics, which d makes larger.
-    scale(grid_.device, count, static_cast<float>(step / largest), along, d_.elements<float>(),
-        exec_);
+    scale(grid_.device, count, step / largest, along, d_, exec_);
     for (int i = 0; i <= kHalvings; ++i) {
-      if (i > 0)
-        scale(grid_.device, count, 0.5f, d_.elements<float>(), d_.elements<float>(), exec_);
-      compose();
+      if (i > 0) scale(grid_.device, count, 0.5, d_, d_, exec_);
+      move();
       const Guarded guarded = guard(grid_, next_, options_.min_jacobian, exec_);
       result.add_repair(guarded.repaired, grid_.voxels());
       if (!guarded.passed) continue;
@@ -78,12 +79,10 @@ class GreedyLevel : public SteppedLevel {
 
  private:
   // next = G_elastic (d + u(x + d)).
-  void compose() {
-    scale(grid_.device, d_.shape.count(), 1, d_.elements<float>(), next_.elements<float>(), exec_);
-    const Tensor by_voxel = displacement_matrix({}, grid_, exec_);
-    sample_into(components_first(u_), {.output = components_first(next_), .accumulate = true},
-        {.displacement = d_, .grid_affine = by_voxel, .padding_mode = Outside::border}, exec_);
+  void move() {
+    compose(grid_, d_, u_, next_, exec_);
     smooth_into(next_, {.output = next_}, {.sigma = settings_.elastic, .field = true}, exec_);
+    drop_last_digits(next_, 1, exec_);
   }
 
   const Grid& grid_;

@@ -45,15 +45,13 @@ void smooth_about(const Grid& grid, const Box& bad, const Tensor& u, double boun
     const Tensor& field, const Execution& exec) {
   const Box box = widened(bad, grid, kMargin);
   const Grid part = grid_of(box, grid);
-  const Tensor flags = allocate(part.image_shape(1), DType::f32, grid.device, exec);
-  float* const begin = flags.elements<float>();
-  corner_determinants(GridRows(grid), u.elements<float>(), box, bound, begin, exec);
-  dilate(GridRows(part), kDilation, begin, exec);
+  const Tensor flags = allocate(part.image_shape(1), u.dtype, grid.device, exec);
+  corner_determinants(GridRows(grid), u, box, bound, flags, exec);
+  dilate(GridRows(part), kDilation, flags, exec);
   const Tensor blended = smooth(flags, {.sigma = 1}, exec);
   const TensorView own = part_of(field, box, grid.rank);
   const Tensor soft = smooth(own, {.sigma = 1.5, .field = true, .truncate = 2}, exec);
-  blend(GridRows(grid), box, blended.elements<float>(), soft.elements<float>(),
-      field.elements<float>(), exec);
+  blend(GridRows(grid), box, blended, soft, field, exec);
 }
 
 std::vector<Box> bad_spots(
@@ -126,20 +124,19 @@ void smooth_within(const Grid& grid, const Box& inner, const Tensor& field, cons
 
 Guarded guard(const Grid& grid, const Tensor& u, double bound, const Execution& exec) {
   const GridRows rows(grid);
-  const float* const field = u.elements<float>();
   const Box whole = {.size = grid.size};
-  Determinants found = corner_determinants(rows, field, whole, bound, nullptr, exec);
+  Determinants found = corner_determinants(rows, u, whole, bound, nullptr, exec);
   Guarded result{.passed = found.bad == 0, .least = found.least, .repaired = found.bad};
   for (int i = 0; i < kRepairs && !result.passed; ++i) {
     smooth_about(grid, found.around, u, bound, u, exec);
     // The others are as they were, and accepted.
     const Box changed = widened(found.around, grid, kMargin);
-    found = corner_determinants(rows, field, changed, bound, nullptr, exec);
+    found = corner_determinants(rows, u, changed, bound, nullptr, exec);
     result.passed = found.bad == 0;
     result.least = found.least;
   }
   if (result.passed && result.repaired > 0) {
-    result.least = corner_determinants(rows, field, whole, bound, nullptr, exec).least;
+    result.least = corner_determinants(rows, u, whole, bound, nullptr, exec).least;
   }
   return result;
 }
@@ -147,7 +144,7 @@ Guarded guard(const Grid& grid, const Tensor& u, double bound, const Execution& 
 Guarded guard_or_shorten(const Grid& grid, const Tensor& u, double bound, const Execution& exec) {
   Guarded result = guard(grid, u, bound, exec);
   while (!result.passed) {
-    scale(grid.device, u.shape.count(), 0.9f, u.elements<float>(), u.elements<float>(), exec);
+    scale(grid.device, u.shape.count(), 0.9, u, u, exec);
     const Guarded again = guard(grid, u, bound, exec);
     result.passed = again.passed;
     result.least = again.least;
@@ -157,7 +154,7 @@ Guarded guard_or_shorten(const Grid& grid, const Tensor& u, double bound, const 
 
 Guarded guard_exponentials(const Grid& grid, const Tensor& v, double bound, const Execution& exec) {
   const GridRows rows(grid);
-  const Tensor u = allocate(v.shape, DType::f32, grid.device, exec);
+  const Tensor u = allocate(v.shape, v.dtype, grid.device, exec);
   Guarded result;
   for (int i = 0; !result.passed; ++i) {
     std::int64_t bad = 0;
@@ -165,7 +162,7 @@ Guarded guard_exponentials(const Grid& grid, const Tensor& v, double bound, cons
     for (const int sign : {1, -1}) {
       exponential(grid, v, sign, u, exec);
       const Determinants found =
-          corner_determinants(rows, u.elements<float>(), {.size = grid.size}, bound, nullptr, exec);
+          corner_determinants(rows, u, {.size = grid.size}, bound, nullptr, exec);
       result.least = std::min(result.least, found.least);
       bad += found.bad;
       if (found.bad > 0 && i < kRepairs) smooth_about(grid, found.around, u, bound, v, exec);
@@ -174,7 +171,7 @@ Guarded guard_exponentials(const Grid& grid, const Tensor& v, double bound, cons
     result.passed = bad == 0;
     // The identity passes, so this ends.
     if (bad > 0 && i >= kRepairs) {
-      scale(grid.device, v.shape.count(), 0.9f, v.elements<float>(), v.elements<float>(), exec);
+      scale(grid.device, v.shape.count(), 0.9, v, v, exec);
     }
   }
   return result;

@@ -37,7 +37,7 @@ std::vector<Box> bad_spots(
 /// Smooths `field` in a box, and less and less in the voxels about it.
 void smooth_within(const Grid& grid, const Box& box, const Tensor& field, const Execution& exec);
 
-/// Smooths u (in voxels, dense f32) about the voxels below the bound until there is none, up to 20
+/// Smooths u (in voxels, dense) about the voxels below the bound until there is none, up to 20
 /// times. A field that passes is not changed.
 Guarded guard(const Grid& grid, const Tensor& u, double bound, const Execution& exec);
 

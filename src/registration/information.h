@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mutual information of two volumes with one channel and its derivative by the map between their
-// voxels, in two passes: nothing of the moved image's gradient is summed but 12 numbers.
+// voxels, in two passes: nothing of the moved image's gradient is summed but 12 numbers. All is in
+// f64.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,10 @@ namespace similis::registration_internal {
 
 class FusedInformation {
  public:
+  /// Entries of the histogram below so many voxels have the derivative of one of this size: the
+  /// logarithm of smaller ones would be that of rounding.
+  static constexpr double kLeastCount = 0x1p-20;
+
   virtual ~FusedInformation() = default;
 
   struct Result {
@@ -23,7 +28,8 @@ class FusedInformation {
   virtual Result evaluate(const Map& voxels, const Execution& exec) = 0;
 };
 
-/// Null for images and bins that the passes do not take. Both images must outlive the result.
+/// Null for images and bins that the passes do not take. The images are in f64 and must outlive the
+/// result.
 /// bins: from 4 to 256.
 std::unique_ptr<FusedInformation> fused_information_cpu(
     const Image& fixed, const Image& moving, int bins, const Execution& exec);

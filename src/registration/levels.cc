@@ -132,16 +132,25 @@ PerAxis<double> per_axis(const Point& sigma, int rank) {
   return {sigma[2], sigma[1], sigma[0]};
 }
 
-// Smoothed by sigma voxels along x, y, z. With a mask both are smoothed and their quotient taken.
+Tensor in_f64(const Tensor& values, const Execution& exec) {
+  if (values.empty()) return values;
+  const Tensor result = allocate(values.shape, DType::f64, values.device, exec);
+  scale(values.device, values.shape.count(), 1, values, result, exec);
+  return result;
+}
+
+// Smoothed by sigma voxels along x, y, z, in f64. With a mask both are smoothed and their quotient
+// taken.
 Image smoothed(const Image& image, const Point& sigma, const Execution& exec) {
-  Image result = image;
+  constexpr double kLeast = 1e-3;
+  Image result{image.grid, in_f64(image.values, exec), in_f64(image.mask, exec)};
   const SmoothOptions options{.sigma = per_axis(sigma, image.grid.rank)};
-  result.values = smooth(image.values, options, exec);
+  smooth_into(result.values, {.output = result.values}, options, exec);
   if (image.mask.empty()) return result;
-  constexpr float kLeast = 1e-3f;
-  result.mask = smooth(image.mask, options, exec);
+  smooth_into(result.mask, {.output = result.mask}, options, exec);
   for (std::int64_t c = 0; c < image.channels(); ++c) {
-    divide(GridRows(image.grid), result.mask_elements(), kLeast, channel_of(result, c), exec);
+    divide(GridRows(image.grid), result.mask, kLeast,
+        result.values.elements<double>() + c * image.grid.voxels(), exec);
   }
   return result;
 }
@@ -184,16 +193,15 @@ Image channels_of(const Image& image, const Tensor& labels, const std::vector<fl
 // A mask of shares becomes one of 1 and 0. Voxels of a coarser grid that a mask's edge halves
 // count: rounding, which differs between devices, must not decide on them.
 void make_binary(const Tensor& mask, const Execution& exec) {
-  constexpr float kHalf = 0.4999f;
-  if (mask.empty()) return;
-  threshold(mask.device, mask.shape.count(), kHalf, mask.elements<float>(), exec);
+  constexpr double kHalf = 0.4999;
+  if (!mask.empty()) threshold(mask.device, mask.shape.count(), kHalf, mask, exec);
 }
 
 }  // namespace
 
 std::int64_t Image::count(const Execution& exec) const {
   if (mask.empty()) return grid.voxels();
-  return count_nonzero(GridRows(grid), mask.elements<float>(), exec);
+  return count_nonzero(GridRows(grid), mask, exec);
 }
 
 Tensor mask_of(const char* name, const TensorView& mask, const Grid& grid, const Execution& exec) {
@@ -270,10 +278,11 @@ Image shrunk(const Image& image, double millimetres, double softness, const Exec
         static_cast<double>(image.grid.size[a]) / static_cast<double>(result.grid.size[a]);
     sigma[a] = shrink > 1.01 ? softness * shrink : 0;
   }
-  if (sigma == Point{0, 0, 0}) return image;
   const Image smooth = smoothed(image, sigma, exec);
+  if (sigma == Point{0, 0, 0}) return smooth;
   const Map voxels = between_voxels(result.grid, {}, image.grid);
-  result.values = result.allocated(image.channels(), exec);
+  result.values =
+      allocate(result.grid.image_shape(image.channels()), DType::f64, result.grid.device, exec);
   sample_at(smooth.values, image.grid, voxels, result.grid, {}, true, result.values, exec);
   if (!image.mask.empty()) {
     result.mask = result.allocated(1, exec);
@@ -344,7 +353,11 @@ Point centre_of_mass(const Image& image, const Execution& exec) {
     all.first = all.first + own.first;
   }
   for (double& number : all.first) number /= all.sum;
-  return image.grid.to_world(all.first);
+  constexpr int kBits = 20;
+  const double unit = std::ldexp(1, std::ilogb(image.grid.extent()) - kBits);
+  Point centre = image.grid.to_world(all.first);
+  for (double& number : centre) number = std::rint(number / unit) * unit;
+  return centre;
 }
 
 TensorView components_first(const TensorView& field) {
@@ -360,16 +373,14 @@ TensorView components_first(const TensorView& field) {
 }
 
 Tensor resampled_field(
-    const TensorView& u, const Grid& from, const Grid& to, const Execution& exec) {
-  const Tensor result = allocate(to.field_shape(), DType::f32, to.device, exec);
+    const TensorView& u, const Grid& from, const Grid& to, DType dtype, const Execution& exec) {
+  const Tensor result = allocate(to.field_shape(), dtype, to.device, exec);
   const Map voxels = between_voxels(to, {}, from);
   sample_at(components_first(u), from, voxels, to, {}, true, components_first(result), exec);
   // Both grids have the same axes, so a voxel of one is a number of the other's along each.
   Matrix factors;
-  for (int a = 0; a < to.rank; ++a) {
-    factors(a, a) = static_cast<double>(static_cast<float>(1 / voxels.linear(a, a)));
-  }
-  turn(GridRows(to), factors, result.elements<float>(), result.elements<float>(), exec);
+  for (int a = 0; a < to.rank; ++a) factors(a, a) = 1 / voxels.linear(a, a);
+  turn(GridRows(to), factors, result, result, exec);
   return result;
 }
 

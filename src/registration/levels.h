@@ -12,13 +12,14 @@ constexpr float kInsideMask = 0.999f;
 
 struct Image {
   Grid grid;
-  Tensor values;  ///< [1,C,…], f32, dense, in [0, 1]; 0 where the mask is
-  Tensor mask;    ///< [1,1,…], f32: 1 or 0; empty where all voxels count
+  Tensor values;  ///< [1,C,…], f32 or f64, dense, in [0, 1]; 0 where the mask is
+  Tensor mask;    ///< [1,1,…], of the same type: 1 or 0; empty where all voxels count
 
   std::int64_t channels() const { return values.empty() ? 0 : values.shape[1]; }
   Tensor allocated(std::int64_t components, const Execution& exec) const {
-    return allocate(grid.image_shape(components), DType::f32, grid.device, exec);
+    return allocate(grid.image_shape(components), values.dtype, grid.device, exec);
   }
+  /// Of f32.
   const float* mask_elements() const { return mask.empty() ? nullptr : mask.elements<float>(); }
   /// Those that count.
   std::int64_t count(const Execution& exec) const;
@@ -42,11 +43,11 @@ struct LabelChannels {
 LabelChannels label_channels(
     const RegisterOptions& options, const Image& fixed, const Image& moving, const Execution& exec);
 
-/// The image on coarsened(grid, millimetres), smoothed by `softness` times each axis' shrinking.
-/// Voxels outside the mask add nothing to others.
+/// The image on coarsened(grid, millimetres), smoothed by `softness` times each axis' shrinking, in
+/// f64. Voxels outside the mask add nothing to others.
 Image shrunk(const Image& image, double millimetres, double softness, const Execution& exec);
 
-/// The image smoothed by so many millimetres, on its own grid.
+/// The image smoothed by so many millimetres, on its own grid, in f64.
 Image blurred(const Image& image, double millimetres, const Execution& exec);
 
 /// The standard deviation of the noise that differs from voxel to voxel, in the image's tissue: the
@@ -54,7 +55,8 @@ Image blurred(const Image& image, double millimetres, const Execution& exec);
 /// that is smooth, and what clips it, are not seen. 0 without tissue.
 double noise_of(const Image& image, const Execution& exec);
 
-/// Its centre of mass in the world.
+/// Its centre of mass in the world, rounded so far that devices which differ in the last digits of
+/// their sums find the same one.
 Point centre_of_mass(const Image& image, const Execution& exec);
 
 /// sample()'s matrices for a map of voxels: of coordinates, and of displacements in voxels of the
@@ -67,9 +69,9 @@ Tensor displacement_matrix(const Map& voxels, const Grid& to, const Execution& e
 void sample_at(const TensorView& values, const Grid& from, const Map& voxels, const Grid& grid,
     const TensorView& u, bool replicates, const TensorView& output, const Execution& exec);
 
-/// A field on another grid: u in voxels becomes that of `to`.
+/// A field on another grid: u in voxels becomes that of `to`, rounded once to dtype.
 Tensor resampled_field(
-    const TensorView& u, const Grid& from, const Grid& to, const Execution& exec);
+    const TensorView& u, const Grid& from, const Grid& to, DType dtype, const Execution& exec);
 
 /// [1,Y,X,2] as [1,2,Y,X], and [1,Z,Y,X,3] likewise.
 TensorView components_first(const TensorView& field);

@@ -6,18 +6,17 @@
 #include <optional>
 #include <vector>
 
-#include "src/registration/cpu/fused.h"
 #include "src/registration/levels.h"
 #include "src/registration/passes.h"
 
 namespace similis::registration_internal {
 
-/// The same for the metrics and images that kernels of a GPU take in a few passes.
+/// The same for the metrics and images that a device takes in a few passes.
 class FusedMetric {
  public:
   virtual ~FusedMetric() = default;
-  /// As MovedMetric's, without scratch.
-  virtual double differentiate(const Tensor& u, const Tensor& gradient) = 0;
+  /// As MovedMetric's.
+  virtual double differentiate(const Tensor& u, const Tensor& gradient, const Tensor& scratch) = 0;
 };
 /// Null where the kernels do not take them. Both images must outlive the result.
 std::unique_ptr<FusedMetric> fused_metric_cuda(const Image& still, const Image& moved,
@@ -39,9 +38,8 @@ class MovedMetric {
   const std::vector<MetricTerm>& terms_;
   const Execution& exec_;
   Map voxels_;
-  std::unique_ptr<FusedMetric> on_gpu_;
-  std::optional<FusedVolumes> fused_;  // without both, the operations are called one by one
-  Tensor j_, slope_, weights_, moved_mask_;
+  std::unique_ptr<FusedMetric> fused_;  // null: the operations are called one by one
+  Tensor j_, slope_, weights_, moved_mask_, matrix_, by_u_;
 };
 
 /// The metrics of a pair of images, and those of their labels if they have channels.

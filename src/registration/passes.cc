@@ -16,63 +16,60 @@ const Passes& passes_on(Device device) {
 
 }  // namespace
 
-std::int64_t weigh_inside(const GridRows& rows, const Map& voxels, const Grid& to, const float* u,
-    const float* mask, float* weights, const Execution& exec) {
+std::int64_t weigh_inside(const GridRows& rows, const Map& voxels, const Grid& to, Reals u,
+    Reals mask, Reals weights, const Execution& exec) {
   return passes_on(rows.device).weigh_inside(rows, voxels, to, u, mask, weights, exec);
 }
 std::int64_t drop_below(
-    const GridRows& rows, const float* value, float least, float* weights, const Execution& exec) {
+    const GridRows& rows, Reals value, double least, Reals weights, const Execution& exec) {
   return passes_on(rows.device).drop_below(rows, value, least, weights, exec);
 }
-std::int64_t count_nonzero(const GridRows& rows, const float* mask, const Execution& exec) {
+std::int64_t count_nonzero(const GridRows& rows, Reals mask, const Execution& exec) {
   return passes_on(rows.device).count_nonzero(rows, mask, exec);
 }
-Moments moments(const GridRows& rows, const float* f, const float* j, const float* weights,
-    const Execution& exec) {
+Moments moments(const GridRows& rows, Reals f, Reals j, Reals weights, const Execution& exec) {
   return passes_on(rows.device).moments(rows, f, j, weights, exec);
 }
-void add_gradient(const GridRows& rows, const float* f, const float* j, const float* weights,
-    const LinearGradient& by, float* gradient, const Execution& exec) {
+void add_gradient(const GridRows& rows, Reals f, Reals j, Reals weights, const LinearGradient& by,
+    Reals gradient, const Execution& exec) {
   passes_on(rows.device).add_gradient(rows, f, j, weights, by, gradient, exec);
 }
-void add_scaled(Device device, std::int64_t count, float factor, const float* b, float* a,
-    const Execution& exec) {
+void add_scaled(
+    Device device, std::int64_t count, double factor, Reals b, Reals a, const Execution& exec) {
   passes_on(device).add_scaled(device, count, factor, b, a, exec);
 }
-void scale(Device device, std::int64_t count, float factor, const float* in, float* out,
-    const Execution& exec) {
+void scale(
+    Device device, std::int64_t count, double factor, Reals in, Reals out, const Execution& exec) {
   passes_on(device).scale(device, count, factor, in, out, exec);
 }
-void fill(Device device, std::int64_t count, float value, float* out, const Execution& exec) {
+void fill(Device device, std::int64_t count, double value, Reals out, const Execution& exec) {
   passes_on(device).fill(device, count, value, out, exec);
 }
-void blend(const GridRows& rows, const Box& box, const float* m, const float* b, float* u,
-    const Execution& exec) {
+void blend(const GridRows& rows, const Box& box, Reals m, Reals b, Reals u, const Execution& exec) {
   passes_on(rows.device).blend(rows, box, m, b, u, exec);
 }
-double largest_square(const GridRows& rows, const float* field, const Execution& exec) {
+double largest_square(const GridRows& rows, Reals field, const Execution& exec) {
   return passes_on(rows.device).largest_square(rows, field, exec);
 }
-void turn(
-    const GridRows& rows, const Matrix& m, const float* in, float* out, const Execution& exec) {
+void turn(const GridRows& rows, const Matrix& m, Reals in, Reals out, const Execution& exec) {
   passes_on(rows.device).turn(rows, m, in, out, exec);
 }
 void round_to(
-    Device device, std::int64_t count, double unit, float* elements, const Execution& exec) {
+    Device device, std::int64_t count, double unit, Reals elements, const Execution& exec) {
   passes_on(device).round_to(device, count, unit, elements, exec);
 }
-Determinants corner_determinants(const GridRows& rows, const float* u, const Box& box,
-    double accepted, float* flags, const Execution& exec) {
+Determinants corner_determinants(const GridRows& rows, Reals u, const Box& box, double accepted,
+    Reals flags, const Execution& exec) {
   return passes_on(rows.device).corner_determinants(rows, u, box, accepted, flags, exec);
 }
-void dilate(const GridRows& rows, std::int64_t by, float* flags, const Execution& exec) {
+void dilate(const GridRows& rows, std::int64_t by, Reals flags, const Execution& exec) {
   passes_on(rows.device).dilate(rows, by, flags, exec);
 }
 void to_floats(const TensorView& view, float* out, const Execution& exec) {
   passes_on(view.device).to_floats(view, out, exec);
 }
 void threshold(
-    Device device, std::int64_t count, float least, float* elements, const Execution& exec) {
+    Device device, std::int64_t count, double least, Reals elements, const Execution& exec) {
   passes_on(device).threshold(device, count, least, elements, exec);
 }
 void normalize_mask(Device device, std::int64_t count, float* elements, const Execution& exec) {
@@ -93,8 +90,7 @@ void rescale(const GridRows& rows, float low, float by, const float* mask, float
     const Execution& exec) {
   passes_on(rows.device).rescale(rows, low, by, mask, values, exec);
 }
-void divide(
-    const GridRows& rows, const float* share, float least, float* values, const Execution& exec) {
+void divide(const GridRows& rows, Reals share, double least, Reals values, const Execution& exec) {
   passes_on(rows.device).divide(rows, share, least, values, exec);
 }
 void multiply(Device device, std::int64_t count, const float* b, float* a, const Execution& exec) {

@@ -1,17 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes over dense images and fields in f32, on the device of their grid. On the CPU sums are of
-// rows or pieces, on a GPU of blocks, added in their order: bits do not depend on threads. A mask
-// and weights of one voxel may be null: all voxels count. Passes that return numbers wait for a
-// GPU.
+// Passes over dense images and fields on the device of their grid, in f32 or, where they take
+// Reals, in f64 too: all arrays of a call are of one type. On the CPU sums are of rows or pieces,
+// on a GPU of blocks, added in their order: bits do not depend on threads. A mask and weights of
+// one voxel may be null: all voxels count. Passes that return numbers wait for a GPU.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "similis/execution.hpp"
+#include "src/core/host_device.h"
 #include "src/registration/geometry.h"
 
 namespace similis::registration_internal {
+
+/// Dense elements of f32 or f64, or none. Full resolution is in f32; coarse levels are in f64, so
+/// that what two devices differ in can be rounded away (greedy.cc).
+class Reals {
+ public:
+  Reals(std::nullptr_t) {}
+  Reals(const float* elements) : data_(const_cast<float*>(elements)) {}
+  Reals(const double* elements) : data_(const_cast<double*>(elements)), is_f64_(true) {}
+  Reals(const TensorView& dense) : data_(dense.data()), is_f64_(dense.dtype == DType::f64) {}
+
+  bool is_f64() const { return is_f64_; }
+  SIMILIS_HOST_DEVICE bool empty() const { return data_ == nullptr; }
+  /// T: the type of the elements.
+  template <class T> T* as() const { return static_cast<T*>(data_); }
+  /// A factor as precise as the elements.
+  double rounded(double factor) const {
+    return is_f64_ ? factor : static_cast<double>(static_cast<float>(factor));
+  }
+
+  SIMILIS_HOST_DEVICE double operator[](std::int64_t i) const {
+    return is_f64_ ? static_cast<const double*>(data_)[i]
+                   : static_cast<double>(static_cast<const float*>(data_)[i]);
+  }
+  SIMILIS_HOST_DEVICE void set(std::int64_t i, double value) const {
+    if (is_f64_) {
+      static_cast<double*>(data_)[i] = value;
+    } else {
+      static_cast<float*>(data_)[i] = static_cast<float>(value);
+    }
+  }
+
+ private:
+  void* data_ = nullptr;
+  bool is_f64_ = false;
+};
+
+/// function(T()) with T the type of the elements.
+template <class Function> auto with_type(const Reals& elements, const Function& function) {
+  return elements.is_f64() ? function(double()) : function(float());
+}
 
 /// The rows of a grid, x fastest.
 struct GridRows {
@@ -31,54 +73,51 @@ struct Box {
 
 /// weights[i] = 1 where the voxel map moves voxel i + u(i) into `size_to` and mask is not 0, else
 /// 0. Returns their number. u: null for 0; mask: null for 1.
-std::int64_t weigh_inside(const GridRows& rows, const Map& voxels, const Grid& to, const float* u,
-    const float* mask, float* weights, const Execution& exec);
+std::int64_t weigh_inside(const GridRows& rows, const Map& voxels, const Grid& to, Reals u,
+    Reals mask, Reals weights, const Execution& exec);
 
 /// weights[i] is set to 0 where value[i] < least. Returns how many are left.
 std::int64_t drop_below(
-    const GridRows& rows, const float* value, float least, float* weights, const Execution& exec);
+    const GridRows& rows, Reals value, double least, Reals weights, const Execution& exec);
 
 /// How many elements are not 0.
-std::int64_t count_nonzero(const GridRows& rows, const float* mask, const Execution& exec);
+std::int64_t count_nonzero(const GridRows& rows, Reals mask, const Execution& exec);
 
 struct Moments {
   double count = 0, f = 0, j = 0, ff = 0, jj = 0, fj = 0;
 };
 /// Sums over the voxels that count.
-Moments moments(const GridRows& rows, const float* f, const float* j, const float* weights,
-    const Execution& exec);
+Moments moments(const GridRows& rows, Reals f, Reals j, Reals weights, const Execution& exec);
 
 /// gradient += w·(by_f·(f - mean_f) + by_j·(j - mean_j)).
 struct LinearGradient {
-  float by_f, mean_f, by_j, mean_j;
+  double by_f, mean_f, by_j, mean_j;
 };
-void add_gradient(const GridRows& rows, const float* f, const float* j, const float* weights,
-    const LinearGradient& by, float* gradient, const Execution& exec);
+void add_gradient(const GridRows& rows, Reals f, Reals j, Reals weights, const LinearGradient& by,
+    Reals gradient, const Execution& exec);
 
 /// a += factor·b, of `count` elements.
-void add_scaled(Device device, std::int64_t count, float factor, const float* b, float* a,
-    const Execution& exec);
+void add_scaled(
+    Device device, std::int64_t count, double factor, Reals b, Reals a, const Execution& exec);
 
-/// out = factor·in, of `count` elements; in may be out.
-void scale(Device device, std::int64_t count, float factor, const float* in, float* out,
-    const Execution& exec);
+/// out = factor·in, of `count` elements; in may be out, or of the other type.
+void scale(
+    Device device, std::int64_t count, double factor, Reals in, Reals out, const Execution& exec);
 
-void fill(Device device, std::int64_t count, float value, float* out, const Execution& exec);
+void fill(Device device, std::int64_t count, double value, Reals out, const Execution& exec);
 
 /// u += m·(b - u) in the box; m and b are dense over the box, b and u vectors.
-void blend(const GridRows& rows, const Box& box, const float* m, const float* b, float* u,
-    const Execution& exec);
+void blend(const GridRows& rows, const Box& box, Reals m, Reals b, Reals u, const Execution& exec);
 
 /// The largest squared norm of a vector; NaN if one is.
-double largest_square(const GridRows& rows, const float* field, const Execution& exec);
+double largest_square(const GridRows& rows, Reals field, const Execution& exec);
 
 /// out = m·in for each vector, in f64, rounded once; in may be out.
-void turn(
-    const GridRows& rows, const Matrix& m, const float* in, float* out, const Execution& exec);
+void turn(const GridRows& rows, const Matrix& m, Reals in, Reals out, const Execution& exec);
 
 /// Rounds elements to multiples of `unit`.
 void round_to(
-    Device device, std::int64_t count, double unit, float* elements, const Execution& exec);
+    Device device, std::int64_t count, double unit, Reals elements, const Execution& exec);
 
 /// The least of the 2ⁿ determinants of one-sided differences of x + u(x) at each voxel of the box;
 /// at the border the difference that is missing is that to the other side.
@@ -88,18 +127,18 @@ struct Determinants {
   Box around;            ///< the bad ones; read if there are any
 };
 /// flags: 1 at bad voxels of the box, 0 at others; dense over the box; may be null.
-Determinants corner_determinants(const GridRows& rows, const float* u, const Box& box,
-    double accepted, float* flags, const Execution& exec);
+Determinants corner_determinants(const GridRows& rows, Reals u, const Box& box, double accepted,
+    Reals flags, const Execution& exec);
 
 /// flags becomes the largest within `by` voxels along each axis.
-void dilate(const GridRows& rows, std::int64_t by, float* flags, const Execution& exec);
+void dilate(const GridRows& rows, std::int64_t by, Reals flags, const Execution& exec);
 
 /// Elements of any dtype and strides as dense f32. view: on `device`.
 void to_floats(const TensorView& view, float* out, const Execution& exec);
 
 /// Elements become 1 where they are `least` or more, else 0; NaN becomes 0.
 void threshold(
-    Device device, std::int64_t count, float least, float* elements, const Execution& exec);
+    Device device, std::int64_t count, double least, Reals elements, const Execution& exec);
 /// Elements become 1 where they are neither 0 nor NaN.
 void normalize_mask(Device device, std::int64_t count, float* elements, const Execution& exec);
 
@@ -128,8 +167,7 @@ void rescale(const GridRows& rows, float low, float by, const float* mask, float
     const Execution& exec);
 
 /// values ← values / share where share is above `least`, else 0.
-void divide(
-    const GridRows& rows, const float* share, float least, float* values, const Execution& exec);
+void divide(const GridRows& rows, Reals share, double least, Reals values, const Execution& exec);
 
 /// a *= b, of `count` elements.
 void multiply(Device device, std::int64_t count, const float* b, float* a, const Execution& exec);

@@ -21,16 +21,17 @@ struct Call {
   const Execution& exec;
 
   std::int64_t channels() const { return f.shape[1]; }
-  std::int64_t voxels() const { return rows.voxels(); }
-  const float* weight_elements() const {
-    return weights.empty() ? nullptr : static_cast<const float*>(weights.data());
-  }
 };
+
+TensorView channel_of(const TensorView& images, std::int64_t channel) {
+  TensorView view = images;
+  view.offset += channel * view.strides[1];
+  return view;
+}
 
 // Adds weight·by times a metric's own gradient, which `scratch` holds.
 void add_to(const Call& call, double factor, const Tensor& scratch) {
-  add_scaled(scratch.device, scratch.shape.count(), static_cast<float>(factor),
-      scratch.elements<float>(), static_cast<float*>(call.gradient.data()), call.exec);
+  add_scaled(scratch.device, scratch.shape.count(), factor, scratch, call.gradient, call.exec);
 }
 
 // Windows see the voxels that count alone: those outside the image do not, as outside the mask.
@@ -43,7 +44,7 @@ double lncc_of(const Call& call, const MetricTerm& term) {
   Tensor slope;
   LnccRequest request{.value = value};
   if (!call.gradient.empty()) {
-    slope = allocate(call.j.shape, DType::f32, call.j.device, call.exec);
+    slope = allocate(call.j.shape, call.j.dtype, call.j.device, call.exec);
     request.y_gradient = slope;
   }
   lncc_into(call.f, call.j, request, options, call.exec);
@@ -64,7 +65,7 @@ double mutual_information_of(const Call& call, const MetricTerm& term) {
   MutualInformationRequest request;
   request.value = value;
   if (!call.gradient.empty()) {
-    slope = allocate(call.j.shape, DType::f32, call.j.device, call.exec);
+    slope = allocate(call.j.shape, call.j.dtype, call.j.device, call.exec);
     request.y_gradient = slope;
   }
   mutual_information_into(call.f, call.j, request, options, call.exec);
@@ -74,23 +75,22 @@ double mutual_information_of(const Call& call, const MetricTerm& term) {
 
 // Pearson's correlation, the negative mean squared difference or the overlap of one channel.
 double by_moments(const Call& call, const MetricTerm& term, std::int64_t channel) {
-  const float* const f = call.f.elements<float>() + channel * call.voxels();
-  const float* const j = call.j.elements<float>() + channel * call.voxels();
-  const Moments m = moments(call.rows, f, j, call.weight_elements(), call.exec);
+  const TensorView f = channel_of(call.f, channel), j = channel_of(call.j, channel);
+  const Moments m = moments(call.rows, f, j, call.weights, call.exec);
   const double n = m.count;
   const double factor = term.weight * call.count / static_cast<double>(call.channels());
   double value = 0;
   LinearGradient by{};
   if (term.metric == RegisterMetric::mse) {
     value = -(m.ff - 2 * m.fj + m.jj) / n;
-    by.by_f = static_cast<float>(2 * factor / n);
+    by.by_f = 2 * factor / n;
     by.by_j = -by.by_f;
   } else if (term.metric == RegisterMetric::dice) {
     const double sum = m.f + m.j;
     if (!(sum > 0)) return 0;
     value = 2 * m.fj / sum;
-    by.by_f = static_cast<float>(2 * factor / sum);
-    by.mean_f = static_cast<float>(m.fj / sum);
+    by.by_f = 2 * factor / sum;
+    by.mean_f = m.fj / sum;
   } else {
     const double mean_f = m.f / n, mean_j = m.j / n;
     const double ff = m.ff - n * mean_f * mean_f, jj = m.jj - n * mean_j * mean_j,
@@ -98,14 +98,10 @@ double by_moments(const Call& call, const MetricTerm& term, std::int64_t channel
     if (!(ff > 0) || !(jj > 0)) return 0;
     const double norm = std::sqrt(ff * jj);
     value = fj / norm;
-    by = {.by_f = static_cast<float>(factor / norm),
-        .mean_f = static_cast<float>(mean_f),
-        .by_j = static_cast<float>(-factor * value / jj),
-        .mean_j = static_cast<float>(mean_j)};
+    by = {.by_f = factor / norm, .mean_f = mean_f, .by_j = -factor * value / jj, .mean_j = mean_j};
   }
   if (!call.gradient.empty()) {
-    add_gradient(call.rows, f, j, call.weight_elements(), by,
-        static_cast<float*>(call.gradient.data()) + channel * call.voxels(), call.exec);
+    add_gradient(call.rows, f, j, call.weights, by, channel_of(call.gradient, channel), call.exec);
   }
   return value;
 }
@@ -125,7 +121,7 @@ double similarity(const std::vector<MetricTerm>& terms, const Grid& grid, const 
     const Execution& exec) {
   const Call call{GridRows(grid), f, j, weights, static_cast<double>(count), gradient, exec};
   if (!gradient.empty()) {
-    fill(grid.device, gradient.shape.count(), 0, static_cast<float*>(gradient.data()), exec);
+    fill(grid.device, gradient.shape.count(), 0, gradient, exec);
   }
   if (count == 0) return -std::numeric_limits<double>::infinity();
   double sum = 0;

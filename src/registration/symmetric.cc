@@ -21,16 +21,16 @@ Image laid_on(const Grid& grid, const Image& moving, const Map& affine, const Ex
   if (moving.channels() == 0) return {};
   const Map voxels = between_voxels(grid, affine, moving.grid);
   Image result{.grid = grid,
-      .values = allocate(grid.image_shape(moving.channels()), DType::f32, grid.device, exec),
-      .mask = allocate(grid.image_shape(1), DType::f32, grid.device, exec)};
+      .values =
+          allocate(grid.image_shape(moving.channels()), moving.values.dtype, grid.device, exec),
+      .mask = allocate(grid.image_shape(1), moving.values.dtype, grid.device, exec)};
   sample_at(moving.values, moving.grid, voxels, grid, {}, false, result.values, exec);
-  float* const inside = result.mask.elements<float>();
   const GridRows rows(grid);
-  std::int64_t count = weigh_inside(rows, voxels, moving.grid, nullptr, nullptr, inside, exec);
+  std::int64_t count = weigh_inside(rows, voxels, moving.grid, nullptr, nullptr, result.mask, exec);
   if (!moving.mask.empty()) {
-    const Tensor mask = allocate(result.mask.shape, DType::f32, grid.device, exec);
+    const Tensor mask = result.allocated(1, exec);
     sample_at(moving.mask, moving.grid, voxels, grid, {}, false, mask, exec);
-    count = drop_below(rows, mask.elements<float>(), kInsideMask, inside, exec);
+    count = drop_below(rows, mask, kInsideMask, result.mask, exec);
   }
   if (count == grid.voxels()) result.mask = Tensor();
   return result;
@@ -52,19 +52,18 @@ class SymmetricLevel : public SteppedLevel {
         backward_(moving_, images.soft_fixed, moving_labels_, images.labels.soft_fixed, {},
             options.metrics, exec),
         v_(v),
-        u_(allocate(v.shape, DType::f32, v.device, exec)),
-        g_(allocate(v.shape, DType::f32, v.device, exec)),
-        d_(allocate(v.shape, DType::f32, v.device, exec)),
-        other_(allocate(v.shape, DType::f32, v.device, exec)) {
-    fill(v.device, v.shape.count(), 0, g_.elements<float>(), exec);
+        u_(allocate(v.shape, v.dtype, v.device, exec)),
+        g_(allocate(v.shape, v.dtype, v.device, exec)),
+        d_(allocate(v.shape, v.dtype, v.device, exec)),
+        other_(allocate(v.shape, v.dtype, v.device, exec)) {
+    fill(v.device, v.shape.count(), 0, g_, exec);
   }
 
   double differentiate() override {
     least_ = 1;
     const double by_moving = moved(forward_, 1, d_), by_fixed = moved(backward_, -1, other_);
     const auto add = [&](double factor, const Tensor& field) {
-      add_scaled(grid_.device, d_.shape.count(), static_cast<float>(factor),
-          field.elements<float>(), d_.elements<float>(), exec_);
+      add_scaled(grid_.device, d_.shape.count(), factor, field, d_, exec_);
     };
     add(-1, other_);
     add(kMomentum, g_);
@@ -74,11 +73,13 @@ class SymmetricLevel : public SteppedLevel {
   }
 
   bool advance(double step, DeformableResult&) override {
-    const double largest = std::sqrt(largest_square(GridRows(grid_), g_.elements<float>(), exec_));
+    const double largest =
+        without_last_digits(std::sqrt(largest_square(GridRows(grid_), g_, exec_)));
     if (!(largest > 0) || !std::isfinite(largest)) return false;
-    add_scaled(grid_.device, g_.shape.count(), static_cast<float>(step / largest),
-        g_.elements<float>(), v_.elements<float>(), exec_);
+    drop_last_digits(g_, largest, exec_);
+    add_scaled(grid_.device, g_.shape.count(), step / largest, g_, v_, exec_);
     smooth_into(v_, {.output = v_}, {.sigma = settings_.elastic, .field = true}, exec_);
+    drop_last_digits(v_, 1, exec_);
     return true;
   }
 
@@ -88,8 +89,8 @@ class SymmetricLevel : public SteppedLevel {
  private:
   double moved(MovedMetrics& metric, int sign, const Tensor& gradient) {
     exponential(grid_, v_, sign, u_, exec_);
-    const Determinants found = corner_determinants(
-        GridRows(grid_), u_.elements<float>(), {.size = grid_.size}, 0, nullptr, exec_);
+    const Determinants found =
+        corner_determinants(GridRows(grid_), u_, {.size = grid_.size}, 0, nullptr, exec_);
     least_ = std::min(least_, found.least);
     return metric.differentiate(u_, gradient, u_);
   }

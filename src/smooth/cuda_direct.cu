@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Smoothing along one axis, each output from memory: what the two passes of cuda.cu do not take.
+// Smoothing along one axis, from memory: what the two passes of cuda.cu do not take.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -13,52 +14,102 @@
 namespace similis::smooth_internal {
 namespace {
 
+constexpr int kInlineTaps = 33;  // that a launch brings along; more lie in memory
+constexpr int kOutputs = 4;      // neighbours along the axis that a thread takes
+
 struct DirectPass {
   Elements from, to;
   std::int64_t shape[6] = {};
-  std::int64_t count = 0;  // of elements
+  std::int64_t count = 0;   // of threads' items: runs of kOutputs along the axis
+  std::int64_t extent = 0;  // of the axis
+  bool is_short = false;    // 32 bits hold the count
   int axis = 0;
   Outside outside = Outside::zero;
   std::int64_t radius = 0;
   const double *taps = nullptr, *tails = nullptr;
+  double own_taps[kInlineTaps] = {};
+
+  __device__ double tap(std::int64_t k) const {
+    return radius < kInlineTaps ? own_taps[k < 0 ? -k : k] : taps[k < 0 ? -k : k];
+  }
 };
 
-// One output a thread, and another behind all threads.
+// Sums of kOutputs neighbours along the axis, where all of their values exist in memory of type T:
+// without a test or a switch for each, and with a load for 4 products.
+template <class T>
+__device__ __forceinline__ void inner_sums(
+    const DirectPass& p, std::int64_t first, std::int64_t step, T (&sums)[kOutputs]) {
+  const T* value = static_cast<const T*>(p.from.data) + first;
+  const int last = 2 * static_cast<int>(p.radius);
+  for (int j = 0; j < last + kOutputs; ++j, value += step) {
+#pragma unroll
+    for (int o = 0; o < kOutputs; ++o) {
+      const int k = j - o;
+      if (k >= 0 && k <= last) sums[o] = fma(static_cast<T>(p.tap(k - p.radius)), *value, sums[o]);
+    }
+  }
+}
+
+// A run of outputs a thread, and another behind all threads.
 template <class T>
 __global__ __launch_bounds__(256) void direct_kernel(const SIMILIS_GRID_CONSTANT DirectPass p) {
+  const bool is_own_type = p.from.dtype == (sizeof(T) == sizeof(double) ? DType::f64 : DType::f32);
   const std::int64_t threads = std::int64_t{gridDim.x} * 256;
   for (std::int64_t i = std::int64_t{blockIdx.x} * 256 + threadIdx.x; i < p.count; i += threads) {
-    std::int64_t rest = i, from = 0, to = 0, at = 0;
+    std::int64_t rest = i, from = 0, to = 0, begin = 0;
     for (int axis = 5; axis >= 0; --axis) {
-      const std::int64_t place = rest % p.shape[axis];
-      rest /= p.shape[axis];
-      to += place * p.to.strides[axis];
-      if (axis == p.axis) {
-        at = place;
+      if (p.shape[axis] == 1) continue;
+      std::int64_t place;
+      if (p.is_short) {
+        const auto number = static_cast<unsigned>(rest),
+                   extent = static_cast<unsigned>(p.shape[axis]);
+        place = number % extent;
+        rest = number / extent;
       } else {
+        place = rest % p.shape[axis];
+        rest /= p.shape[axis];
+      }
+      if (axis == p.axis) {
+        begin = place * kOutputs;
+      } else {
+        to += place * p.to.strides[axis];
         from += place * p.from.strides[axis];
       }
     }
-    const std::int64_t last = p.shape[p.axis] - 1, step = p.from.strides[p.axis];
-    const bool folds = p.outside == Outside::folded && (at == 0 || at == last) && last > 0;
+    const std::int64_t last = p.extent - 1, step = p.from.strides[p.axis];
+    T sums[kOutputs] = {};
+    if (is_own_type && begin >= p.radius && begin + kOutputs - 1 + p.radius <= last &&
+        (p.outside != Outside::folded || (begin > 0 && begin + kOutputs - 1 < last))) {
+      inner_sums(p, from + (begin - p.radius) * step, step, sums);
+#pragma unroll
+      for (int o = 0; o < kOutputs; ++o) {
+        gpu::store_element(p.to.data, p.to.dtype, to + (begin + o) * p.to.strides[p.axis],
+            static_cast<double>(sums[o]));
+      }
+      continue;
+    }
     const auto value_at = [&](std::int64_t place) {
       return static_cast<T>(gpu::load_element(p.from.data, p.from.dtype, from + place * step));
     };
-    T sum = 0;
-    if (p.outside == Outside::folded && last == 0) {
-      sum = value_at(0);
-    } else {
-      for (std::int64_t k = -p.radius; k <= p.radius; ++k) {
-        std::int64_t place = at + k;
-        if (place < 0 || place > last) {
-          if (p.outside != Outside::replicated) continue;
-          place = place < 0 ? 0 : last;
+    for (std::int64_t at = begin; at <= last && at < begin + kOutputs; ++at) {
+      const bool folds = p.outside == Outside::folded && (at == 0 || at == last) && last > 0;
+      T sum = 0;
+      if (p.outside == Outside::folded && last == 0) {
+        sum = value_at(0);
+      } else {
+        for (std::int64_t k = -p.radius; k <= p.radius; ++k) {
+          std::int64_t place = at + k;
+          if (place < 0 || place > last) {
+            if (p.outside != Outside::replicated) continue;
+            place = place < 0 ? 0 : last;
+          }
+          const double weight = folds ? p.tails[k < 0 ? -k : k] : p.tap(k);
+          sum = fma(static_cast<T>(weight), value_at(place), sum);
         }
-        const double weight = (folds ? p.tails : p.taps)[k < 0 ? -k : k];
-        sum = fma(static_cast<T>(weight), value_at(place), sum);
       }
+      gpu::store_element(
+          p.to.data, p.to.dtype, to + at * p.to.strides[p.axis], static_cast<double>(sum));
     }
-    gpu::store_element(p.to.data, p.to.dtype, to, static_cast<double>(sum));
   }
 }
 
@@ -83,23 +134,30 @@ void smooth_directly(const SmoothPass& pass, const Execution& exec) {
       if (work.empty()) work = allocate(shape, arithmetic, pass.x.device, exec);
       to = work;
     }
-    DirectPass p{.from = Elements(from),
-        .to = Elements(to),
-        .count = shape.count(),
-        .axis = axes[step] < 0 ? int{kX} : kZ + axes[step],
-        .outside = outside_of(pass)};
-    for (int axis = 0; axis < 6; ++axis) p.shape[axis] = shape[axis];
+    const bool is_copy = axes[step] < 0;
+    const int axis = is_copy ? int{kX} : kZ + axes[step];
     const std::vector<double> one = {1};
     const std::vector<double>& taps =
-        axes[step] < 0 ? one : pass.taps[static_cast<std::size_t>(axes[step])];
-    if (axes[step] < 0) p.outside = Outside::zero;
-    p.radius = radius_of(taps);
-    weights.push_back(allocate_bytes(2 * sizeof(double) * taps.size(), pass.x.device, exec));
-    auto* const on_device = static_cast<double*>(weights.back().get());
-    gpu::upload("smooth", exec.queue.handle, taps, on_device);
-    gpu::upload("smooth", exec.queue.handle, tails_of(taps), on_device + taps.size());
-    p.taps = on_device;
-    p.tails = on_device + taps.size();
+        is_copy ? one : pass.taps[static_cast<std::size_t>(axes[step])];
+    DirectPass p{.from = Elements(from),
+        .to = Elements(to),
+        .extent = shape[axis],
+        .axis = axis,
+        .outside = is_copy ? Outside::zero : outside_of(pass),
+        .radius = radius_of(taps)};
+    for (int a = 0; a < 6; ++a) p.shape[a] = shape[a];
+    p.shape[axis] = (shape[axis] + kOutputs - 1) / kOutputs;
+    p.count = shape.count() / shape[axis] * p.shape[axis];
+    p.is_short = p.count < std::int64_t{1} << 31;
+    if (p.radius < kInlineTaps) std::copy(taps.begin(), taps.end(), p.own_taps);
+    if (p.radius >= kInlineTaps || p.outside == Outside::folded) {
+      weights.push_back(allocate_bytes(2 * sizeof(double) * taps.size(), pass.x.device, exec));
+      auto* const on_device = static_cast<double*>(weights.back().get());
+      gpu::upload("smooth", exec.queue.handle, taps, on_device);
+      gpu::upload("smooth", exec.queue.handle, tails_of(taps), on_device + taps.size());
+      p.taps = on_device;
+      p.tails = on_device + taps.size();
+    }
     gpu::launch("smooth", exec.queue.handle, gpu::blocks_for_items(p.count, 256), 256, 0,
         arithmetic == DType::f64 ? direct_kernel<double> : direct_kernel<float>, p);
     from = to;

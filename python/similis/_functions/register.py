@@ -52,7 +52,7 @@ def register(
 ) -> Registration:
     """The map that lays moving over fixed, without a fold. It runs where the arrays are: on the CPU,
     with the same bits for any number of threads, or on a CUDA device, with the same bits in every
-    run. Maps of both differed by up to 0.1 voxel on average.
+    run. Maps of both agree to 0.02 voxel on average.
 
     Args:
         fixed, moving: arrays [Z,Y,X] or [C,Z,Y,X] of NumPy, torch or CuPy, both on one device, or

@@ -18,15 +18,15 @@
 #define SIMILIS_REGISTRATION_DETERMINANTS
 namespace similis::registration_internal {
 
-struct BoxRow {
-  const float* u;  // of voxel (first of the box, y, z)
+template <class T> struct BoxRow {
+  const T* u;  // of voxel (first of the box, y, z)
   std::int64_t count, x, width;
   std::int64_t up, down, front, back;  // elements to the neighbour, 0 where there is none
   int rank;
-  float accepted;
+  T accepted;
 };
 struct RowDeterminants {
-  float least;
+  double least;
   std::int64_t bad, first, last;
 };
 
@@ -36,182 +36,187 @@ struct RowDeterminants {
 HWY_BEFORE_NAMESPACE();
 namespace similis::registration_internal::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
-using M = hn::Mask<D>;
-
-constexpr std::int64_t kLanes = static_cast<std::int64_t>(hn::MaxLanes(D()));
 constexpr std::int64_t kChunk = 256;  // voxels whose differences along x lie on the stack
-template <int rank> using AlongX = float[rank][kChunk + 1 + kLanes];
 
-// Component by component, of one voxel a lane.
-template <int rank> struct Vectors { V of[rank]; };
-
-template <int rank> HWY_INLINE Vectors<rank> load(const float* from) {
-  Vectors<rank> result;
-  if constexpr (rank == 3) {
-    hn::LoadInterleaved3(D(), from, result.of[0], result.of[1], result.of[2]);
-  } else {
-    hn::LoadInterleaved2(D(), from, result.of[0], result.of[1]);
-  }
-  return result;
-}
-
-// The derivative along an axis from a voxel to the next: 1 is the identity's.
-template <int rank>
-HWY_INLINE Vectors<rank> difference(
-    const Vectors<rank>& next, const Vectors<rank>& here, int axis) {
-  Vectors<rank> result;
-  for (int c = 0; c < rank; ++c) {
-    result.of[c] = hn::Add(hn::Sub(next.of[c], here.of[c]), hn::Set(D(), axis == c ? 1.0f : 0.0f));
-  }
-  return result;
-}
-
-// Those forwards and backwards along y or z; after, before: elements to the neighbours, 0 where
-// there is none, whose difference is that to the other side.
-template <int rank> struct BothSides { Vectors<rank> of[2]; };
-template <int rank>
-HWY_INLINE BothSides<rank> differences(
-    const float* u, const Vectors<rank>& here, int axis, std::int64_t after, std::int64_t before) {
-  BothSides<rank> d;
-  if (after != 0) d.of[0] = difference<rank>(load<rank>(u + after), here, axis);
-  if (before != 0) d.of[1] = difference<rank>(here, load<rank>(u + before), axis);
-  if (after == 0) d.of[0] = before != 0 ? d.of[1] : difference<rank>(here, here, axis);
-  if (before == 0) d.of[1] = d.of[0];
-  return d;
-}
-
-HWY_INLINE V minor_of(const Vectors<3>& a, const Vectors<3>& b, int i, int j) {
-  return hn::Sub(hn::Mul(a.of[i], b.of[j]), hn::Mul(b.of[i], a.of[j]));
-}
-
-// A NaN stays: nothing is below it.
-HWY_INLINE V lesser_or_nan(V next, V least) {
-  return hn::IfThenElse(hn::Or(hn::Lt(next, least), hn::IsNaN(next)), next, least);
-}
-
-// take(determinant) of each corner.
-template <class Take>
-HWY_INLINE void corners(
-    const BothSides<2>& x, const BothSides<2>& y, const BothSides<2>&, const Take& take) {
-  for (const Vectors<2>& b : y.of) {
-    for (const Vectors<2>& a : x.of) {
-      take(hn::Sub(hn::Mul(a.of[0], b.of[1]), hn::Mul(a.of[1], b.of[0])));
-    }
-  }
-}
-template <class Take>
-HWY_INLINE void corners(
-    const BothSides<3>& x, const BothSides<3>& y, const BothSides<3>& z, const Take& take) {
-  V of_xy[2][2];
-  for (int i = 0; i < 2; ++i) {
-    for (int j = 0; j < 2; ++j) of_xy[i][j] = minor_of(x.of[i], y.of[j], 1, 2);
-  }
-  for (const Vectors<3>& c : z.of) {
-    const V of_xz[2] = {minor_of(x.of[0], c, 1, 2), minor_of(x.of[1], c, 1, 2)};
-    for (int j = 0; j < 2; ++j) {
-      const V of_yz = minor_of(y.of[j], c, 1, 2);
-      for (int i = 0; i < 2; ++i) {
-        const V without_z =
-            hn::Sub(hn::Mul(x.of[i].of[0], of_yz), hn::Mul(y.of[j].of[0], of_xz[i]));
-        take(hn::Add(without_z, hn::Mul(c.of[0], of_xy[i][j])));
+template <class T, int rank> class CornersOfRow {
+ public:
+  static RowDeterminants run(const BoxRow<T>& row, T* flags) {
+    const D d;
+    RowDeterminants result{0, 0, 0, 0};
+    V lowest = hn::Set(d, std::numeric_limits<T>::infinity());
+    const V accepted = hn::Set(d, row.accepted);
+    AlongX along_x;
+    T is_bad[kLanes];
+    for (std::int64_t from = 0; from < row.count; from += kLanes) {
+      const std::int64_t in_chunk = from % kChunk, count = std::min(kLanes, row.count - from);
+      if (in_chunk == 0) {
+        differences_along_x(row, from, std::min(kChunk, row.count - from), along_x);
+      }
+      V least;
+      if (count == kLanes) {
+        least = least_determinants(row, row.u + from * rank, along_x, in_chunk);
+      } else {
+        const Tail tail(row, from, count);
+        least = least_determinants(tail.row, tail.values[0], along_x, in_chunk);
+      }
+      const M inside = hn::FirstN(d, static_cast<std::size_t>(count));
+      lowest = hn::IfThenElse(inside, lesser_or_nan(least, lowest), lowest);
+      const M bad = hn::And(inside, hn::Not(hn::Ge(least, accepted)));
+      if (flags == nullptr && hn::AllFalse(d, bad)) continue;
+      hn::StoreU(hn::IfThenElseZero(bad, hn::Set(d, T(1))), d, is_bad);
+      if (flags != nullptr) std::copy_n(is_bad, count, flags + from);
+      for (std::int64_t i = 0; i < count; ++i) {
+        if (is_bad[i] == 0) continue;
+        if (result.bad++ == 0) result.first = from + i;
+        result.last = from + i;
       }
     }
+    const bool has_nan = !hn::AllFalse(d, hn::IsNaN(lowest));
+    result.least = has_nan ? std::numeric_limits<double>::quiet_NaN()
+                           : static_cast<double>(hn::GetLane(hn::MinOfLanes(d, lowest)));
+    return result;
   }
-}
 
-// differences[c][i]: along x from voxel i - 1 of the chunk to voxel i.
-template <int rank>
-HWY_INLINE void differences_along_x(
-    const BoxRow& row, std::int64_t from, std::int64_t count, AlongX<rank>& differences) {
-  const float* const u = row.u + from * rank;
-  const bool begins = row.x + from == 0, ends = row.x + from + count == row.width;
-  const std::int64_t first = begins ? 1 : 0, end = ends ? count : count + 1;
-  for (int c = 0; c < rank; ++c) {
-    const float one = c == 0 ? 1.0f : 0.0f;
-    float* const d = differences[c];
-    for (std::int64_t i = first; i < end; ++i) {
-      d[i] = u[rank * i + c] - u[rank * (i - 1) + c] + one;
+ private:
+  using D = hn::ScalableTag<T>;
+  using V = hn::Vec<D>;
+  using M = hn::Mask<D>;
+  static constexpr std::int64_t kLanes = static_cast<std::int64_t>(hn::MaxLanes(D()));
+  using AlongX = T[rank][kChunk + 1 + kLanes];
+  // Component by component, of one voxel a lane.
+  struct Vectors {
+    V of[rank];
+  };
+  struct BothSides {
+    Vectors of[2];
+  };
+
+  static HWY_INLINE Vectors load(const T* from) {
+    Vectors result;
+    if constexpr (rank == 3) {
+      hn::LoadInterleaved3(D(), from, result.of[0], result.of[1], result.of[2]);
+    } else {
+      hn::LoadInterleaved2(D(), from, result.of[0], result.of[1]);
     }
-    if (begins) d[0] = row.width > 1 ? d[1] : one;
-    if (ends) d[count] = d[count - 1];
-    std::fill_n(d + count + 1, kLanes, one);  // of lanes behind the last voxel
+    return result;
   }
-}
 
-// The least determinant of each voxel, NaN if one is.
-template <int rank>
-HWY_INLINE V least_determinants(
-    const BoxRow& row, const float* u, const AlongX<rank>& along_x, std::int64_t i) {
-  const D d;
-  const Vectors<rank> here = load<rank>(u);
-  BothSides<rank> x, z;
-  for (int c = 0; c < rank; ++c) {
-    x.of[0].of[c] = hn::LoadU(d, along_x[c] + i + 1);
-    x.of[1].of[c] = hn::LoadU(d, along_x[c] + i);
+  // The derivative along an axis from a voxel to the next: 1 is the identity's.
+  static HWY_INLINE Vectors difference(const Vectors& next, const Vectors& here, int axis) {
+    Vectors result;
+    for (int c = 0; c < rank; ++c) {
+      result.of[c] =
+          hn::Add(hn::Sub(next.of[c], here.of[c]), hn::Set(D(), axis == c ? T(1) : T(0)));
+    }
+    return result;
   }
-  const BothSides<rank> y = differences<rank>(u, here, 1, row.up, row.down);
-  if constexpr (rank == 3) z = differences<rank>(u, here, 2, row.front, row.back);
-  V least = hn::Set(d, std::numeric_limits<float>::infinity());
-  corners(x, y, z, [&](V determinant) { least = lesser_or_nan(determinant, least); });
-  return least;
-}
 
-// The last voxels of a row, fewer than a vector has lanes, and their neighbours, on the stack.
-template <int rank> struct Tail {
-  Tail(const BoxRow& all, std::int64_t from, std::int64_t count) : row(all) {
-    std::int64_t* const neighbours[] = {&row.up, &row.down, &row.front, &row.back};
-    const float* const u = all.u + from * rank;
-    std::copy_n(u, count * rank, values[0]);
-    for (int n = 0; n < 4; ++n) {
-      if (*neighbours[n] == 0) continue;
-      std::copy_n(u + *neighbours[n], count * rank, values[n + 1]);
-      *neighbours[n] = values[n + 1] - values[0];
+  // Those forwards and backwards along y or z; after, before: elements to the neighbours, 0 where
+  // there is none, whose difference is that to the other side.
+  static HWY_INLINE BothSides differences(
+      const T* u, const Vectors& here, int axis, std::int64_t after, std::int64_t before) {
+    BothSides d;
+    if (after != 0) d.of[0] = difference(load(u + after), here, axis);
+    if (before != 0) d.of[1] = difference(here, load(u + before), axis);
+    if (after == 0) d.of[0] = before != 0 ? d.of[1] : difference(here, here, axis);
+    if (before == 0) d.of[1] = d.of[0];
+    return d;
+  }
+
+  static HWY_INLINE V minor_of(const Vectors& a, const Vectors& b, int i, int j) {
+    return hn::Sub(hn::Mul(a.of[i], b.of[j]), hn::Mul(b.of[i], a.of[j]));
+  }
+
+  // A NaN stays: nothing is below it.
+  static HWY_INLINE V lesser_or_nan(V next, V least) {
+    return hn::IfThenElse(hn::Or(hn::Lt(next, least), hn::IsNaN(next)), next, least);
+  }
+
+  // The least of the determinants of all corners.
+  static HWY_INLINE V least_of(const BothSides& x, const BothSides& y, const BothSides& z) {
+    V least = hn::Set(D(), std::numeric_limits<T>::infinity());
+    V of_xy[2][2];
+    for (int i = 0; i < 2; ++i) {
+      for (int j = 0; j < 2; ++j) of_xy[i][j] = minor_of(x.of[i], y.of[j], rank - 2, rank - 1);
+    }
+    if constexpr (rank == 2) {
+      for (const V* of_x : of_xy) {
+        for (int j = 0; j < 2; ++j) least = lesser_or_nan(of_x[j], least);
+      }
+      return least;
+    }
+    for (const Vectors& c : z.of) {
+      const V of_xz[2] = {
+          minor_of(x.of[0], c, rank - 2, rank - 1), minor_of(x.of[1], c, rank - 2, rank - 1)};
+      for (int j = 0; j < 2; ++j) {
+        const V of_yz = minor_of(y.of[j], c, rank - 2, rank - 1);
+        for (int i = 0; i < 2; ++i) {
+          const V without_z =
+              hn::Sub(hn::Mul(x.of[i].of[0], of_yz), hn::Mul(y.of[j].of[0], of_xz[i]));
+          least = lesser_or_nan(hn::Add(without_z, hn::Mul(c.of[0], of_xy[i][j])), least);
+        }
+      }
+    }
+    return least;
+  }
+
+  // differences[c][i]: along x from voxel i - 1 of the chunk to voxel i.
+  static HWY_INLINE void differences_along_x(
+      const BoxRow<T>& row, std::int64_t from, std::int64_t count, AlongX& differences) {
+    const T* const u = row.u + from * rank;
+    const bool begins = row.x + from == 0, ends = row.x + from + count == row.width;
+    const std::int64_t first = begins ? 1 : 0, end = ends ? count : count + 1;
+    for (int c = 0; c < rank; ++c) {
+      const T one = c == 0 ? T(1) : T(0);
+      T* const d = differences[c];
+      for (std::int64_t i = first; i < end; ++i) {
+        d[i] = u[rank * i + c] - u[rank * (i - 1) + c] + one;
+      }
+      if (begins) d[0] = row.width > 1 ? d[1] : one;
+      if (ends) d[count] = d[count - 1];
+      std::fill_n(d + count + 1, kLanes, one);  // of lanes behind the last voxel
     }
   }
-  float values[5][kLanes * rank] = {};
-  BoxRow row;
+
+  // The least determinant of each voxel, NaN if one is.
+  static HWY_INLINE V least_determinants(
+      const BoxRow<T>& row, const T* u, const AlongX& along_x, std::int64_t i) {
+    const Vectors here = load(u);
+    BothSides x, z;
+    for (int c = 0; c < rank; ++c) {
+      x.of[0].of[c] = hn::LoadU(D(), along_x[c] + i + 1);
+      x.of[1].of[c] = hn::LoadU(D(), along_x[c] + i);
+    }
+    const BothSides y = differences(u, here, 1, row.up, row.down);
+    if constexpr (rank == 3) z = differences(u, here, 2, row.front, row.back);
+    return least_of(x, y, z);
+  }
+
+  // The last voxels of a row, fewer than a vector has lanes, and their neighbours, on the stack.
+  struct Tail {
+    Tail(const BoxRow<T>& all, std::int64_t from, std::int64_t count) : row(all) {
+      std::int64_t* const neighbours[] = {&row.up, &row.down, &row.front, &row.back};
+      const T* const u = all.u + from * rank;
+      std::copy_n(u, count * rank, values[0]);
+      for (int n = 0; n < 4; ++n) {
+        if (*neighbours[n] == 0) continue;
+        std::copy_n(u + *neighbours[n], count * rank, values[n + 1]);
+        *neighbours[n] = values[n + 1] - values[0];
+      }
+    }
+    T values[5][kLanes * rank] = {};
+    BoxRow<T> row;
+  };
 };
 
-template <int rank> RowDeterminants determinants_in(const BoxRow& row, float* flags) {
-  const D d;
-  RowDeterminants result{0, 0, 0, 0};
-  V lowest = hn::Set(d, std::numeric_limits<float>::infinity());
-  const V accepted = hn::Set(d, row.accepted);
-  AlongX<rank> along_x;
-  float is_bad[kLanes];
-  for (std::int64_t from = 0; from < row.count; from += kLanes) {
-    const std::int64_t in_chunk = from % kChunk, count = std::min(kLanes, row.count - from);
-    if (in_chunk == 0) {
-      differences_along_x<rank>(row, from, std::min(kChunk, row.count - from), along_x);
-    }
-    V least;
-    if (count == kLanes) {
-      least = least_determinants<rank>(row, row.u + from * rank, along_x, in_chunk);
-    } else {
-      const Tail<rank> tail(row, from, count);
-      least = least_determinants<rank>(tail.row, tail.values[0], along_x, in_chunk);
-    }
-    const M inside = hn::FirstN(d, static_cast<std::size_t>(count));
-    lowest = hn::IfThenElse(inside, lesser_or_nan(least, lowest), lowest);
-    const M bad = hn::And(inside, hn::Not(hn::Ge(least, accepted)));
-    if (flags == nullptr && hn::AllFalse(d, bad)) continue;
-    hn::StoreU(hn::IfThenElseZero(bad, hn::Set(d, 1.0f)), d, is_bad);
-    if (flags != nullptr) std::copy_n(is_bad, count, flags + from);
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (is_bad[i] == 0) continue;
-      if (result.bad++ == 0) result.first = from + i;
-      result.last = from + i;
-    }
-  }
-  const M is_nan = hn::IsNaN(lowest);
-  result.least = hn::AllFalse(d, is_nan) ? hn::GetLane(hn::MinOfLanes(d, lowest))
-                                         : std::numeric_limits<float>::quiet_NaN();
-  return result;
+template <class T> RowDeterminants determinants_of(const BoxRow<T>& row, T* flags) {
+  return row.rank == 3 ? CornersOfRow<T, 3>::run(row, flags) : CornersOfRow<T, 2>::run(row, flags);
 }
-void determinants_of_row(const BoxRow* row, float* flags, RowDeterminants* result) {
-  *result = row->rank == 3 ? determinants_in<3>(*row, flags) : determinants_in<2>(*row, flags);
+RowDeterminants determinants_of_floats(const BoxRow<float>& row, float* flags) {
+  return determinants_of(row, flags);
+}
+RowDeterminants determinants_of_doubles(const BoxRow<double>& row, double* flags) {
+  return determinants_of(row, flags);
 }
 
 }  // namespace similis::registration_internal::HWY_NAMESPACE
@@ -219,19 +224,27 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace similis::registration_internal {
-HWY_EXPORT(determinants_of_row);
+HWY_EXPORT(determinants_of_floats);
+HWY_EXPORT(determinants_of_doubles);
+namespace {
 
-namespace cpu {
+RowDeterminants determinants_of_row(const BoxRow<float>& row, float* flags) {
+  return HWY_DYNAMIC_DISPATCH(determinants_of_floats)(row, flags);
+}
+RowDeterminants determinants_of_row(const BoxRow<double>& row, double* flags) {
+  return HWY_DYNAMIC_DISPATCH(determinants_of_doubles)(row, flags);
+}
 
-Determinants corner_determinants(const GridRows& rows, const float* u, const Box& box,
-    double accepted, float* flags, const Execution& exec) {
+// Those of the rows of a box, one after another.
+template <class T>
+std::vector<RowDeterminants> determinants_of_rows(const GridRows& rows, const T* u, const Box& box,
+    double accepted, T* flags, const Execution& exec) {
   const auto& size = rows.size;
   const std::int64_t rank = rows.rank, by_y = size[0] * rank, by_z = by_y * size[1];
-  const std::int64_t tasks = box.size[1] * box.size[2];
-  std::vector<RowDeterminants> found(static_cast<std::size_t>(tasks));
-  parallel_for(exec, tasks, [&](std::int64_t task) {
+  std::vector<RowDeterminants> found(static_cast<std::size_t>(box.size[1] * box.size[2]));
+  parallel_for(exec, box.size[1] * box.size[2], [&](std::int64_t task) {
     const std::int64_t y = box.first[1] + task % box.size[1], z = box.first[2] + task / box.size[1];
-    const BoxRow row{.u = u + z * by_z + y * by_y + box.first[0] * rank,
+    const BoxRow<T> row{.u = u + z * by_z + y * by_y + box.first[0] * rank,
         .count = box.size[0],
         .x = box.first[0],
         .width = size[0],
@@ -240,18 +253,28 @@ Determinants corner_determinants(const GridRows& rows, const float* u, const Box
         .front = z + 1 < size[2] ? by_z : 0,
         .back = z > 0 ? -by_z : 0,
         .rank = rows.rank,
-        .accepted = static_cast<float>(accepted)};
-    HWY_DYNAMIC_DISPATCH(determinants_of_row)
-    (&row, flags == nullptr ? nullptr : flags + task * box.size[0],
-        &found[static_cast<std::size_t>(task)]);
+        .accepted = static_cast<T>(accepted)};
+    found[static_cast<std::size_t>(task)] =
+        determinants_of_row(row, flags == nullptr ? nullptr : flags + task * box.size[0]);
+  });
+  return found;
+}
+
+}  // namespace
+
+namespace cpu {
+
+Determinants corner_determinants(const GridRows& rows, Reals u, const Box& box, double accepted,
+    Reals flags, const Execution& exec) {
+  const std::vector<RowDeterminants> found = with_type(u, [&]<class T>(T) {
+    return determinants_of_rows(rows, u.as<T>(), box, accepted, flags.as<T>(), exec);
   });
   Determinants result;
-  result.least = static_cast<double>(found[0].least);
-  std::array<std::int64_t, 3> low = size, high = {-1, -1, -1};
-  for (std::int64_t task = 0; task < tasks; ++task) {
+  result.least = found[0].least;
+  std::array<std::int64_t, 3> low = rows.size, high = {-1, -1, -1};
+  for (std::int64_t task = 0; task < box.size[1] * box.size[2]; ++task) {
     const RowDeterminants& row = found[static_cast<std::size_t>(task)];
-    const auto least = static_cast<double>(row.least);
-    if (least < result.least || std::isnan(least)) result.least = least;
+    if (row.least < result.least || std::isnan(row.least)) result.least = row.least;
     if (row.bad == 0) continue;
     result.bad += row.bad;
     const std::array<std::int64_t, 3> first = {box.first[0] + row.first,

@@ -33,12 +33,12 @@ constexpr std::int64_t kMostTasks = 48;
 
 // What both passes know. Arrays of the volume are null where a pass has none.
 struct InformationPass {
-  FusedVolumes volumes;
+  FusedVolumes<double> volumes;
   int bins;
   std::int32_t* fixed_bins;
-  float* fixed_weights;
-  float *j, *slopes[3];
-  const float* table;  // ∂value/∂p, [F's bins][J's bins]
+  double* fixed_weights;
+  double *j, *slopes[3];
+  const double* table;  // ∂value/∂p, [F's bins][J's bins]
 };
 
 struct RowRange {
@@ -60,22 +60,23 @@ namespace mi = mutual_information_internal;
 // Weights in the bins of some values, and their slopes by the value.
 struct BinWeights {
   alignas(64) std::int32_t first[kMovedAtOnce];
-  alignas(64) float from_first[kMovedAtOnce], sum[kMovedAtOnce], slope_sum[kMovedAtOnce];
-  alignas(64) float value[kTaps][kMovedAtOnce], slope[kTaps][kMovedAtOnce];
+  alignas(64) double from_first[kMovedAtOnce], sum[kMovedAtOnce], slope_sum[kMovedAtOnce];
+  alignas(64) double value[kTaps][kMovedAtOnce], slope[kTaps][kMovedAtOnce];
 };
 
-void weigh_values(const float* HWY_RESTRICT v, std::int64_t count, int bins, BinWeights& w) {
-  const mi::Scale<float> scale = mi::scale_of<float>(0, 1, bins);
+void weigh_values(const double* HWY_RESTRICT v, std::int64_t count, int bins, BinWeights& w) {
+  const mi::Scale<double> scale = mi::scale_of<double>(0, 1, bins);
   for (std::int64_t i = 0; i < count; ++i) {
-    const float t = mi::within(mi::position(v[i], scale), bins);
+    const double t = mi::within(mi::position(v[i], scale), bins);
     const int first = mi::first_bin(t, bins, kTaps);
     w.first[i] = first;
-    w.from_first[i] = t - static_cast<float>(first);
+    w.from_first[i] = t - static_cast<double>(first);
     w.sum[i] = w.slope_sum[i] = 0;
   }
   for (int k = 0; k < kTaps; ++k) {
     for (std::int64_t i = 0; i < count; ++i) {
-      const mi::Weight<float> weight = mi::b_spline_weight(w.from_first[i] - static_cast<float>(k));
+      const mi::Weight<double> weight =
+          mi::b_spline_weight(w.from_first[i] - static_cast<double>(k));
       w.value[k][i] = weight.value;
       w.slope[k][i] = weight.slope;
       w.sum[i] += weight.value;
@@ -93,7 +94,8 @@ void weigh_values(const float* HWY_RESTRICT v, std::int64_t count, int bins, Bin
 
 // body(voxel, count) for pieces of the rows.
 template <class Body>
-HWY_INLINE void by_row_pieces(const FusedVolumes& v, const RowRange& rows, const Body& body) {
+HWY_INLINE void by_row_pieces(
+    const FusedVolumes<double>& v, const RowRange& rows, const Body& body) {
   for (std::int64_t row = rows.first; row < rows.end; ++row) {
     for (std::int64_t x = 0; x < v.size[0]; x += kMovedAtOnce) {
       body(row, x, std::min(kMovedAtOnce, v.size[0] - x));
@@ -102,7 +104,7 @@ HWY_INLINE void by_row_pieces(const FusedVolumes& v, const RowRange& rows, const
 }
 
 void weigh_fixed(const InformationPass* pass, const RowRange* rows) {
-  const FusedVolumes& v = pass->volumes;
+  const FusedVolumes<double>& v = pass->volumes;
   BinWeights weights;
   by_row_pieces(v, *rows, [&](std::int64_t row, std::int64_t x, std::int64_t count) {
     const std::int64_t voxel = row * v.size[0] + x;
@@ -119,10 +121,10 @@ void weigh_fixed(const InformationPass* pass, const RowRange* rows) {
 // The values of a piece into a histogram. Neighbours that are alike in both images, such as a
 // background, are counted and added once.
 std::int64_t bin_piece(const InformationPass& pass, std::int64_t voxel, std::int64_t count,
-    const MovedCells& cells, const BinWeights& weights, float* HWY_RESTRICT histogram) {
-  const float *f = pass.volumes.fixed + voxel, *j = cells.value, *counts = cells.counts;
+    const MovedCells<double>& cells, const BinWeights& weights, double* HWY_RESTRICT histogram) {
+  const double *f = pass.volumes.fixed + voxel, *j = cells.value, *counts = cells.counts;
   std::int64_t counted = 0;
-  float times = 1;
+  double times = 1;
   for (std::int64_t i = 0; i < count; ++i) {
     if (counts[i] == 0) continue;
     ++counted;
@@ -130,11 +132,11 @@ std::int64_t bin_piece(const InformationPass& pass, std::int64_t voxel, std::int
       ++times;
       continue;
     }
-    const float* const own = pass.fixed_weights + kTaps * (voxel + i);
-    float other[kTaps];
+    const double* const own = pass.fixed_weights + kTaps * (voxel + i);
+    double other[kTaps];
     for (int b = 0; b < kTaps; ++b) other[b] = times * weights.value[b][i];
     times = 1;
-    float* row = histogram + pass.fixed_bins[voxel + i] + weights.first[i];
+    double* row = histogram + pass.fixed_bins[voxel + i] + weights.first[i];
     for (int a = 0; a < kTaps; ++a, row += pass.bins) {
       for (int b = 0; b < kTaps; ++b) row[b] += own[a] * other[b];
     }
@@ -143,16 +145,16 @@ std::int64_t bin_piece(const InformationPass& pass, std::int64_t voxel, std::int
 }
 
 void add_to_histogram(
-    const InformationPass* pass, const RowRange* rows, float* histogram, std::int64_t* counted) {
-  const FusedVolumes& v = pass->volumes;
-  MovedCells cells;
+    const InformationPass* pass, const RowRange* rows, double* histogram, std::int64_t* counted) {
+  const FusedVolumes<double>& v = pass->volumes;
+  MovedCells<double> cells;
   BinWeights weights;
   *counted = 0;
   by_row_pieces(v, *rows, [&](std::int64_t row, std::int64_t x, std::int64_t count) {
     const std::int64_t voxel = row * v.size[0] + x;
-    const float at[3] = {static_cast<float>(x), static_cast<float>(row % v.size[1]),
-        static_cast<float>(row / v.size[1])};
-    place_cells(v, nullptr, at, count, cells);
+    const double at[3] = {static_cast<double>(x), static_cast<double>(row % v.size[1]),
+        static_cast<double>(row / v.size[1])};
+    place_cells<double>(v, nullptr, at, count, cells);
     apply_masks(v, voxel, count, cells);
     load_corners(v, v.moving, count, cells);
     mix_corners<true>(count, cells);
@@ -160,43 +162,43 @@ void add_to_histogram(
     *counted += bin_piece(*pass, voxel, count, cells, weights, histogram);
     for (std::int64_t i = 0; i < count; ++i) {
       pass->j[voxel + i] =
-          cells.counts[i] != 0 ? cells.value[i] : std::numeric_limits<float>::quiet_NaN();
+          cells.counts[i] != 0 ? cells.value[i] : std::numeric_limits<double>::quiet_NaN();
     }
     for (int a = 0; a < 3; ++a) std::copy_n(cells.slope[a], count, pass->slopes[a] + voxel);
   });
 }
 
 void sum_gradient(const InformationPass* pass, const RowRange* rows, MapSums* sums) {
-  const FusedVolumes& v = pass->volumes;
-  const mi::Scale<float> scale = mi::scale_of<float>(0, 1, pass->bins);
+  const FusedVolumes<double>& v = pass->volumes;
+  const mi::Scale<double> scale = mi::scale_of<double>(0, 1, pass->bins);
   BinWeights weights;
-  alignas(64) float by_j[kMovedAtOnce];
+  alignas(64) double by_j[kMovedAtOnce];
   by_row_pieces(v, *rows, [&](std::int64_t row, std::int64_t x, std::int64_t count) {
     const std::int64_t voxel = row * v.size[0] + x;
-    const float* const j = pass->j + voxel;
+    const double* const j = pass->j + voxel;
     weigh_values(j, count, pass->bins, weights);
     for (std::int64_t i = 0; i < count; ++i) {
       by_j[i] = 0;
       if (!(mi::is_inside(j[i], scale) != 0)) continue;  // also where it does not count
-      const float* const own = pass->fixed_weights + kTaps * (voxel + i);
-      const float* entries = pass->table + pass->fixed_bins[voxel + i] + weights.first[i];
-      float looked_up[kTaps] = {};
+      const double* const own = pass->fixed_weights + kTaps * (voxel + i);
+      const double* entries = pass->table + pass->fixed_bins[voxel + i] + weights.first[i];
+      double looked_up[kTaps] = {};
       for (int a = 0; a < kTaps; ++a, entries += pass->bins) {
         for (int b = 0; b < kTaps; ++b) looked_up[b] += own[a] * entries[b];
       }
-      float sum = 0;
+      double sum = 0;
       for (int b = 0; b < kTaps; ++b) sum += weights.slope[b][i] * looked_up[b];
       by_j[i] = sum * scale.bins_per_unit;
     }
     const auto y = static_cast<double>(row % v.size[1]), z = static_cast<double>(row / v.size[1]);
     for (int a = 0; a < 3; ++a) {
-      const float* HWY_RESTRICT slope = pass->slopes[a] + voxel;
+      const double* HWY_RESTRICT slope = pass->slopes[a] + voxel;
       constexpr std::int64_t kLanes = 8;
-      float all[kLanes] = {}, by_x[kLanes] = {};
+      double all[kLanes] = {}, by_x[kLanes] = {};
       const auto add = [&](std::int64_t i, std::int64_t lane) HWY_ATTR {
-        const float g = by_j[i] == 0 ? 0.0f : by_j[i] * slope[i];
+        const double g = by_j[i] == 0 ? 0.0 : by_j[i] * slope[i];
         all[lane] += g;
-        by_x[lane] += g * static_cast<float>(static_cast<std::int32_t>(i));
+        by_x[lane] += g * static_cast<double>(static_cast<std::int32_t>(i));
       };
       std::int64_t i = 0;
       for (; i + kLanes <= count; i += kLanes) {
@@ -205,8 +207,8 @@ void sum_gradient(const InformationPass* pass, const RowRange* rows, MapSums* su
       for (; i < count; ++i) add(i, 0);
       double sum = 0, along_x = 0;
       for (int lane = 0; lane < kLanes; ++lane) {
-        sum += static_cast<double>(all[lane]);
-        along_x += static_cast<double>(by_x[lane]);
+        sum += all[lane];
+        along_x += by_x[lane];
       }
       sums->of[a][0] += along_x + sum * static_cast<double>(x);
       sums->of[a][1] += sum * y;
@@ -229,7 +231,7 @@ namespace {
 
 // body(task, rows).
 template <class Body>
-void by_row_ranges(const FusedVolumes& volumes, const Execution& exec, const Body& body) {
+void by_row_ranges(const FusedVolumes<double>& volumes, const Execution& exec, const Body& body) {
   const std::int64_t rows = volumes.size[1] * volumes.size[2], tasks = std::min(kMostTasks, rows);
   parallel_for(exec, tasks, [&](std::int64_t task) {
     body(static_cast<std::size_t>(task), RowRange{rows * task / tasks, rows * (task + 1) / tasks});
@@ -237,7 +239,7 @@ void by_row_ranges(const FusedVolumes& volumes, const Execution& exec, const Bod
 }
 
 // The value of a histogram; `table` becomes its derivative by each entry's share.
-double information_of(const std::vector<double>& histogram, int bins, std::vector<float>& table) {
+double information_of(const std::vector<double>& histogram, int bins, std::vector<double>& table) {
   const auto n = static_cast<std::size_t>(bins);
   double all = 0, value = 0;
   for (const double entry : histogram) all += entry;
@@ -248,16 +250,17 @@ double information_of(const std::vector<double>& histogram, int bins, std::vecto
   }
   for (std::size_t i = 0; i < histogram.size(); ++i) {
     const auto term = mutual_information_internal::information(
-        {histogram[i] / all, margin_a[i / n], margin_b[i % n]}, {}, 0);
+        {histogram[i] / all, margin_a[i / n], margin_b[i % n]}, {},
+        FusedInformation::kLeastCount / all);
     value += term.value;
-    table[i] = static_cast<float>(term.by_p);
+    table[i] = term.by_p;
   }
   return value;
 }
 
 class InformationOnCpu : public FusedInformation {
  public:
-  InformationOnCpu(const FusedVolumes& volumes, int bins, const Execution& exec)
+  InformationOnCpu(const FusedVolumes<double>& volumes, int bins, const Execution& exec)
       : volumes_(volumes), bins_(bins) {
     const auto voxels =
         static_cast<std::size_t>(volumes.size[0] * volumes.size[1] * volumes.size[2]);
@@ -279,17 +282,17 @@ class InformationOnCpu : public FusedInformation {
   Result evaluate(const Map& voxels, const Execution& exec) override;
 
  private:
-  FusedVolumes volumes_;
+  FusedVolumes<double> volumes_;
   int bins_;
   std::vector<std::int32_t> fixed_bins_;  // the first of 4
-  AlignedVector<float> fixed_weights_;    // 4 a voxel
-  AlignedVector<float> moved_;            // J, NaN where a voxel does not count, and 3 slopes
+  AlignedVector<double> fixed_weights_;   // 4 a voxel
+  AlignedVector<double> moved_;           // J, NaN where a voxel does not count, and 3 slopes
 };
 
 FusedInformation::Result InformationOnCpu::evaluate(const Map& voxels, const Execution& exec) {
   volumes_.set_map(voxels);
   const std::size_t count = fixed_bins_.size(), entries = static_cast<std::size_t>(bins_ * bins_);
-  std::vector<float> table(entries);
+  std::vector<double> table(entries);
   InformationPass pass{.volumes = volumes_,
       .bins = bins_,
       .fixed_bins = fixed_bins_.data(),
@@ -297,7 +300,7 @@ FusedInformation::Result InformationOnCpu::evaluate(const Map& voxels, const Exe
       .j = moved_.data(),
       .slopes = {moved_.data() + count, moved_.data() + 2 * count, moved_.data() + 3 * count},
       .table = table.data()};
-  std::vector<float> histograms(entries * static_cast<std::size_t>(kMostTasks));
+  std::vector<double> histograms(entries * static_cast<std::size_t>(kMostTasks));
   std::int64_t counts[kMostTasks] = {};
   by_row_ranges(volumes_, exec, [&](std::size_t task, const RowRange& rows) {
     HWY_DYNAMIC_DISPATCH(add_to_histogram)
@@ -330,7 +333,7 @@ FusedInformation::Result InformationOnCpu::evaluate(const Map& voxels, const Exe
 std::unique_ptr<FusedInformation> fused_information_cpu(
     const Image& fixed, const Image& moving, int bins, const Execution& exec) {
   if (!can_fuse(fixed, moving)) return nullptr;
-  return std::make_unique<InformationOnCpu>(fused_volumes(fixed, moving, {}), bins, exec);
+  return std::make_unique<InformationOnCpu>(FusedVolumes<double>(fixed, moving), bins, exec);
 }
 
 }  // namespace similis::registration_internal

@@ -21,53 +21,53 @@ namespace similis::registration_internal::HWY_NAMESPACE {
 constexpr std::int64_t kMovedAtOnce = 128;  // voxels whose cells lie on the stack
 
 // The cells of some voxels of a row.
-struct MovedCells {
-  alignas(64) float fraction[3][kMovedAtOnce];
+template <class T> struct MovedCells {
+  alignas(64) T fraction[3][kMovedAtOnce];
   alignas(64) std::int32_t first[3][kMovedAtOnce];
   alignas(64) std::int32_t offset[kMovedAtOnce];
   alignas(64) std::int32_t is_whole[kMovedAtOnce];  // all corners exist
-  alignas(64) float counts[kMovedAtOnce];           // 1 or 0
-  alignas(64) float pairs[4][2 * kMovedAtOnce];     // neighbours along x at 4 places of y and z
-  alignas(64) float value[kMovedAtOnce];
-  alignas(64) float slope[3][kMovedAtOnce];
+  alignas(64) T counts[kMovedAtOnce];               // 1 or 0
+  alignas(64) T pairs[4][2 * kMovedAtOnce];         // neighbours along x at 4 places of y and z
+  alignas(64) T value[kMovedAtOnce];
+  alignas(64) T slope[3][kMovedAtOnce];
 };
 
 // u: null for 0.
-HWY_INLINE void place_cells(const FusedVolumes& v, const float* HWY_RESTRICT u,
-    const float (&at)[3], std::int64_t count, MovedCells& cells) {
-  alignas(64) float place[3][kMovedAtOnce];
+template <class T>
+HWY_INLINE void place_cells(const FusedVolumes<T>& v, const T* HWY_RESTRICT u, const T (&at)[3],
+    std::int64_t count, MovedCells<T>& cells) {
+  alignas(64) T place[3][kMovedAtOnce];
   for (int a = 0; a < 3; ++a) {
-    const float b0 = v.by[a][0], b1 = v.by[a][1], b2 = v.by[a][2];
-    const float start = v.start[a], x0 = at[0], y = at[1], z = at[2];
-    float* HWY_RESTRICT out = place[a];
+    const T b0 = v.by[a][0], b1 = v.by[a][1], b2 = v.by[a][2];
+    const T start = v.start[a], x0 = at[0], y = at[1], z = at[2];
+    T* HWY_RESTRICT out = place[a];
     if (u == nullptr) {
       for (std::int64_t i = 0; i < count; ++i) {
-        const float x = x0 + static_cast<float>(static_cast<std::int32_t>(i));
+        const T x = x0 + static_cast<T>(static_cast<std::int32_t>(i));
         out[i] = b0 * x + (b1 * y + (b2 * z + start));
       }
       continue;
     }
     for (std::int64_t i = 0; i < count; ++i) {
-      const float x = x0 + static_cast<float>(static_cast<std::int32_t>(i));
+      const T x = x0 + static_cast<T>(static_cast<std::int32_t>(i));
       out[i] = b0 * (x + u[3 * i]) + (b1 * (y + u[3 * i + 1]) + (b2 * (z + u[3 * i + 2]) + start));
     }
   }
-  const float last_x = static_cast<float>(v.moving_size[0] - 1),
-              last_y = static_cast<float>(v.moving_size[1] - 1),
-              last_z = static_cast<float>(v.moving_size[2] - 1);
-  // Rounding must not take the outermost voxels away.
-  constexpr float kBeyond = 1e-3f;
+  const T last_x = static_cast<T>(v.moving_size[0] - 1),
+          last_y = static_cast<T>(v.moving_size[1] - 1),
+          last_z = static_cast<T>(v.moving_size[2] - 1);
+  constexpr auto kBeyond = static_cast<T>(kSlack);
   for (std::int64_t i = 0; i < count; ++i) {
-    const float x = place[0][i], y = place[1][i], z = place[2][i];
+    const T x = place[0][i], y = place[1][i], z = place[2][i];
     const bool is_inside = (x >= -kBeyond) & (x <= last_x + kBeyond) & (y >= -kBeyond) &
                            (y <= last_y + kBeyond) & (z >= -kBeyond) & (z <= last_z + kBeyond);
-    cells.counts[i] = is_inside ? 1.0f : 0.0f;
+    cells.counts[i] = is_inside ? T(1) : T(0);
   }
   for (int a = 0; a < 3; ++a) {
     for (std::int64_t i = 0; i < count; ++i) {
       // A place outside has corners that exist nowhere.
-      const float own = cells.counts[i] != 0 ? place[a][i] : -2.0f;
-      const float whole = std::floor(own);
+      const T own = cells.counts[i] != 0 ? place[a][i] : T(-2);
+      const T whole = std::floor(own);
       cells.first[a][i] = static_cast<std::int32_t>(whole);
       cells.fraction[a][i] = own - whole;
     }
@@ -86,8 +86,9 @@ HWY_INLINE void place_cells(const FusedVolumes& v, const float* HWY_RESTRICT u,
 }
 
 // Corners that do not exist are 0.
+template <class T>
 HWY_INLINE void load_border(
-    const FusedVolumes& v, const float* image, std::int64_t i, MovedCells& cells) {
+    const FusedVolumes<T>& v, const T* image, std::int64_t i, MovedCells<T>& cells) {
   for (int edge = 0; edge < 4; ++edge) {
     const std::int64_t y = cells.first[1][i] + (edge & 1), z = cells.first[2][i] + (edge >> 1);
     for (int k = 0; k < 2; ++k) {
@@ -95,48 +96,49 @@ HWY_INLINE void load_border(
       const bool exists = x >= 0 && x < v.moving_size[0] && y >= 0 && y < v.moving_size[1] &&
                           z >= 0 && z < v.moving_size[2];
       cells.pairs[edge][2 * i + k] =
-          exists ? image[(z * v.moving_size[1] + y) * v.moving_size[0] + x] : 0.0f;
+          exists ? image[(z * v.moving_size[1] + y) * v.moving_size[0] + x] : T(0);
     }
   }
 }
 
+template <class T>
 HWY_INLINE void load_corners(
-    const FusedVolumes& v, const float* image, std::int64_t count, MovedCells& cells) {
+    const FusedVolumes<T>& v, const T* image, std::int64_t count, MovedCells<T>& cells) {
   const std::int64_t by_y = v.moving_size[0], by_z = by_y * v.moving_size[1];
   for (std::int64_t i = 0; i < count; ++i) {
     if (cells.is_whole[i] == 0) {
       load_border(v, image, i, cells);
       continue;
     }
-    const float* const at = image + cells.offset[i];
-    const float* const edges[4] = {at, at + by_y, at + by_z, at + by_z + by_y};
+    const T* const at = image + cells.offset[i];
+    const T* const edges[4] = {at, at + by_y, at + by_z, at + by_z + by_y};
     for (int edge = 0; edge < 4; ++edge) {
-      const float first = edges[edge][0], second = edges[edge][1];
+      const T first = edges[edge][0], second = edges[edge][1];
       cells.pairs[edge][2 * i] = first;
       cells.pairs[edge][2 * i + 1] = second;
     }
   }
 }
 
-template <bool with_slopes> HWY_INLINE void mix_corners(std::int64_t count, MovedCells& cells) {
-  const float *HWY_RESTRICT p0 = cells.pairs[0], *HWY_RESTRICT p1 = cells.pairs[1],
-                            *HWY_RESTRICT p2 = cells.pairs[2], *HWY_RESTRICT p3 = cells.pairs[3];
-  const float *HWY_RESTRICT fraction_x = cells.fraction[0],
-                            *HWY_RESTRICT fraction_y = cells.fraction[1],
-                            *HWY_RESTRICT fraction_z = cells.fraction[2];
-  float *HWY_RESTRICT value = cells.value, *HWY_RESTRICT slope_x = cells.slope[0],
-                      *HWY_RESTRICT slope_y = cells.slope[1],
-                      *HWY_RESTRICT slope_z = cells.slope[2];
+template <bool with_slopes, class T>
+HWY_INLINE void mix_corners(std::int64_t count, MovedCells<T>& cells) {
+  const T *HWY_RESTRICT p0 = cells.pairs[0], *HWY_RESTRICT p1 = cells.pairs[1],
+                        *HWY_RESTRICT p2 = cells.pairs[2], *HWY_RESTRICT p3 = cells.pairs[3];
+  const T *HWY_RESTRICT fraction_x = cells.fraction[0],
+                        *HWY_RESTRICT fraction_y = cells.fraction[1],
+                        *HWY_RESTRICT fraction_z = cells.fraction[2];
+  T *HWY_RESTRICT value = cells.value, *HWY_RESTRICT slope_x = cells.slope[0],
+                  *HWY_RESTRICT slope_y = cells.slope[1], *HWY_RESTRICT slope_z = cells.slope[2];
   for (std::int64_t i = 0; i < count; ++i) {
-    const float fx = fraction_x[i], fy = fraction_y[i], fz = fraction_z[i];
-    const float d0 = p0[2 * i + 1] - p0[2 * i], d1 = p1[2 * i + 1] - p1[2 * i],
-                d2 = p2[2 * i + 1] - p2[2 * i], d3 = p3[2 * i + 1] - p3[2 * i];
-    const float v0 = p0[2 * i] + fx * d0, v1 = p1[2 * i] + fx * d1, v2 = p2[2 * i] + fx * d2,
-                v3 = p3[2 * i] + fx * d3;
-    const float low = v0 + fy * (v1 - v0), high = v2 + fy * (v3 - v2);
+    const T fx = fraction_x[i], fy = fraction_y[i], fz = fraction_z[i];
+    const T d0 = p0[2 * i + 1] - p0[2 * i], d1 = p1[2 * i + 1] - p1[2 * i],
+            d2 = p2[2 * i + 1] - p2[2 * i], d3 = p3[2 * i + 1] - p3[2 * i];
+    const T v0 = p0[2 * i] + fx * d0, v1 = p1[2 * i] + fx * d1, v2 = p2[2 * i] + fx * d2,
+            v3 = p3[2 * i] + fx * d3;
+    const T low = v0 + fy * (v1 - v0), high = v2 + fy * (v3 - v2);
     value[i] = low + fz * (high - low);
     if constexpr (with_slopes) {
-      const float x_low = d0 + fy * (d1 - d0), x_high = d2 + fy * (d3 - d2);
+      const T x_low = d0 + fy * (d1 - d0), x_high = d2 + fy * (d3 - d2);
       slope_x[i] = x_low + fz * (x_high - x_low);
       slope_y[i] = (v1 - v0) + fz * ((v3 - v2) - (v1 - v0));
       slope_z[i] = high - low;
@@ -145,19 +147,20 @@ template <bool with_slopes> HWY_INLINE void mix_corners(std::int64_t count, Move
 }
 
 // Voxels outside a mask do not count. Leaves values of the moving mask.
+template <class T>
 HWY_INLINE void apply_masks(
-    const FusedVolumes& v, std::int64_t voxel, std::int64_t count, MovedCells& cells) {
+    const FusedVolumes<T>& v, std::int64_t voxel, std::int64_t count, MovedCells<T>& cells) {
   if (v.moving_mask != nullptr) {
     load_corners(v, v.moving_mask, count, cells);
     mix_corners<false>(count, cells);
     for (std::int64_t i = 0; i < count; ++i) {
-      cells.counts[i] = cells.value[i] >= kInsideMask ? cells.counts[i] : 0.0f;
+      cells.counts[i] = cells.value[i] >= static_cast<T>(kInsideMask) ? cells.counts[i] : T(0);
     }
   }
   if (v.fixed_mask != nullptr) {
-    const float* HWY_RESTRICT mask = v.fixed_mask + voxel;
+    const T* HWY_RESTRICT mask = v.fixed_mask + voxel;
     for (std::int64_t i = 0; i < count; ++i) {
-      cells.counts[i] = mask[i] != 0 ? cells.counts[i] : 0.0f;
+      cells.counts[i] = mask[i] != 0 ? cells.counts[i] : T(0);
     }
   }
 }

@@ -10,7 +10,6 @@ namespace all = registration_internal;
 
 // rows.cc, in vectors
 decltype(all::weigh_inside) weigh_inside;
-decltype(all::drop_below) drop_below;
 decltype(all::moments) moments;
 decltype(all::add_gradient) add_gradient;
 decltype(all::add_scaled) add_scaled;
@@ -22,6 +21,7 @@ decltype(all::largest_square) largest_square;
 decltype(all::corner_determinants) corner_determinants;
 
 // values.cc
+decltype(all::drop_below) drop_below;
 decltype(all::count_nonzero) count_nonzero;
 decltype(all::fill) fill;
 decltype(all::turn) turn;

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <tuple>
 #include <vector>
 
 #include "src/core/parallel.h"
@@ -18,17 +18,30 @@
 #define SIMILIS_REGISTRATION_ROWS
 namespace similis::registration_internal {
 
-constexpr std::int64_t kPiece = std::int64_t{1} << 14;  // elements that a task takes: 64 KiB
+constexpr std::int64_t kPiece = std::int64_t{1} << 14;  // elements that a task takes
 constexpr int kLanes = 8;                               // of sums, on every target
 
 // A voxel of a row at its place in `to`, as numbers that a vector holds.
-struct InsideRow {
+template <class T> struct InsideRow {
   std::int64_t width;
-  float start[3], by_x[3], by_u[3][3], last[3];
+  T start[3], by_x[3], by_u[3][3], last[3];
   int rank;
-  const float *u, *mask;
-  float* weights;
+  const T *u, *mask;
+  T* weights;
 };
+
+// The passes over one row or piece.
+template <class T> struct RowPasses {
+  std::int64_t (*weigh_row)(const InsideRow<T>&);
+  Moments (*moments)(const T* f, const T* j, const T* weights, std::int64_t count);
+  void (*add_gradient)(const T* f, const T* j, const T* weights, const LinearGradient& by,
+      T* gradient, std::int64_t count);
+  void (*add_scaled)(T factor, const T* b, T* a, std::int64_t count);
+  void (*scale)(T factor, const T* in, T* out, std::int64_t count);
+  void (*blend)(const T* m, const T* b, T* a, std::int64_t voxels, int components);
+  double (*largest_square)(const T* field, std::int64_t voxels, int rank);
+};
+using AllRowPasses = std::tuple<RowPasses<float>, RowPasses<double>>;
 
 }  // namespace similis::registration_internal
 #endif
@@ -36,35 +49,36 @@ struct InsideRow {
 HWY_BEFORE_NAMESPACE();
 namespace similis::registration_internal::HWY_NAMESPACE {
 
-template <int rank> std::int64_t weigh_row_of(const InsideRow& row) {
-  float* HWY_RESTRICT weights = row.weights;
-  const float* HWY_RESTRICT u = row.u;
-  const InsideRow r = row;
-  float count[kLanes] = {};
+template <int rank, class T> std::int64_t weigh_row_of(const InsideRow<T>& row) {
+  T* HWY_RESTRICT weights = row.weights;
+  const T* HWY_RESTRICT u = row.u;
+  const InsideRow<T> r = row;
+  const auto slack = static_cast<T>(kSlack);
+  T count = 0;
   for (std::int64_t i = 0; i < r.width; ++i) {
-    const auto x = static_cast<float>(i);
+    const auto x = static_cast<T>(i);
     bool inside = true;
     for (int a = 0; a < rank; ++a) {
-      float at = r.start[a] + x * r.by_x[a];
+      T at = r.start[a] + x * r.by_x[a];
       if (u != nullptr) {
         for (int c = 0; c < rank; ++c) at += r.by_u[a][c] * u[rank * i + c];
       }
-      // Rounding must not take the outermost voxels away.
-      inside &= at >= -1e-3f && at <= r.last[a] + 1e-3f;
+      inside &= at >= -slack && at <= r.last[a] + slack;
     }
-    weights[i] = inside ? 1.0f : 0.0f;
+    weights[i] = inside ? T(1) : T(0);
   }
   if (r.mask != nullptr) {
-    for (std::int64_t i = 0; i < r.width; ++i) weights[i] = r.mask[i] != 0 ? weights[i] : 0.0f;
+    for (std::int64_t i = 0; i < r.width; ++i) weights[i] = r.mask[i] != 0 ? weights[i] : T(0);
   }
-  for (std::int64_t i = 0; i < r.width; ++i) count[0] += weights[i];
-  return static_cast<std::int64_t>(count[0]);
+  for (std::int64_t i = 0; i < r.width; ++i) count += weights[i];
+  return static_cast<std::int64_t>(count);
 }
-std::int64_t weigh_row(const InsideRow* row) {
-  return row->rank == 3 ? weigh_row_of<3>(*row) : weigh_row_of<2>(*row);
+template <class T> std::int64_t weigh_row(const InsideRow<T>& row) {
+  return row.rank == 3 ? weigh_row_of<3>(row) : weigh_row_of<2>(row);
 }
 
-Moments moments_of(const float* f, const float* j, const float* weights, std::int64_t count) {
+template <class T>
+Moments moments_of(const T* f, const T* j, const T* weights, std::int64_t count) {
   double sums[6][kLanes] = {};
   const auto add = [&](std::int64_t i, int k, double w) {
     const double a = w == 0 ? 0 : static_cast<double>(f[i]),
@@ -95,31 +109,34 @@ Moments moments_of(const float* f, const float* j, const float* weights, std::in
   return {totals[0], totals[1], totals[2], totals[3], totals[4], totals[5]};
 }
 
-void add_gradient_of(const float* HWY_RESTRICT f, const float* HWY_RESTRICT j, const float* weights,
-    const LinearGradient* by, float* HWY_RESTRICT gradient, std::int64_t count) {
-  const LinearGradient b = *by;
+template <class T>
+void add_gradient_of(const T* HWY_RESTRICT f, const T* HWY_RESTRICT j, const T* weights,
+    const LinearGradient& by, T* HWY_RESTRICT gradient, std::int64_t count) {
+  const auto by_f = static_cast<T>(by.by_f), mean_f = static_cast<T>(by.mean_f),
+             by_j = static_cast<T>(by.by_j), mean_j = static_cast<T>(by.mean_j);
   if (weights == nullptr) {
     for (std::int64_t i = 0; i < count; ++i) {
-      gradient[i] += b.by_f * (f[i] - b.mean_f) + b.by_j * (j[i] - b.mean_j);
+      gradient[i] += by_f * (f[i] - mean_f) + by_j * (j[i] - mean_j);
     }
     return;
   }
   for (std::int64_t i = 0; i < count; ++i) {
-    const float term = b.by_f * (f[i] - b.mean_f) + b.by_j * (j[i] - b.mean_j);
-    gradient[i] += weights[i] != 0 ? term : 0.0f;
+    const T term = by_f * (f[i] - mean_f) + by_j * (j[i] - mean_j);
+    gradient[i] += weights[i] != 0 ? term : T(0);
   }
 }
 
-void add_scaled_of(
-    float factor, const float* HWY_RESTRICT b, float* HWY_RESTRICT a, std::int64_t count) {
+template <class T>
+void add_scaled_of(T factor, const T* HWY_RESTRICT b, T* HWY_RESTRICT a, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) a[i] += factor * b[i];
 }
 
-void scale_of(float factor, const float* in, float* out, std::int64_t count) {
+template <class T> void scale_of(T factor, const T* in, T* out, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = factor * in[i];
 }
 
-void blend_of(const float* HWY_RESTRICT m, const float* HWY_RESTRICT b, float* HWY_RESTRICT a,
+template <class T>
+void blend_of(const T* HWY_RESTRICT m, const T* HWY_RESTRICT b, T* HWY_RESTRICT a,
     std::int64_t voxels, int components) {
   for (std::int64_t i = 0; i < voxels; ++i) {
     if (m[i] == 0) continue;
@@ -131,11 +148,11 @@ void blend_of(const float* HWY_RESTRICT m, const float* HWY_RESTRICT b, float* H
 }
 
 // NaN if one is.
-template <int rank> float largest_square_in(const float* field, std::int64_t voxels) {
-  float most[kLanes] = {}, sum[kLanes] = {};
+template <int rank, class T> double largest_square_in(const T* field, std::int64_t voxels) {
+  T most[kLanes] = {}, sum[kLanes] = {};
   std::int64_t i = 0;
   const auto look = [&](std::int64_t at, int k) {
-    float square = 0;
+    T square = 0;
     for (int c = 0; c < rank; ++c) square += field[at * rank + c] * field[at * rank + c];
     most[k] = square > most[k] ? square : most[k];
     sum[k] += square;
@@ -144,98 +161,94 @@ template <int rank> float largest_square_in(const float* field, std::int64_t vox
     for (int k = 0; k < kLanes; ++k) look(i + k, k);
   }
   for (; i < voxels; ++i) look(i, 0);
-  float result = 0;
+  T result = 0;
   for (int k = 0; k < kLanes; ++k) {
-    if (std::isnan(sum[k])) return sum[k];
+    if (std::isnan(sum[k])) return static_cast<double>(sum[k]);
     result = std::max(result, most[k]);
   }
-  return result;
+  return static_cast<double>(result);
 }
-float largest_square_of(const float* field, std::int64_t voxels, int rank) {
+template <class T> double largest_square_of(const T* field, std::int64_t voxels, int rank) {
   return rank == 3 ? largest_square_in<3>(field, voxels) : largest_square_in<2>(field, voxels);
 }
+
+template <class T> RowPasses<T> row_passes_of() {
+  return {weigh_row<T>, moments_of<T>, add_gradient_of<T>, add_scaled_of<T>, scale_of<T>,
+      blend_of<T>, largest_square_of<T>};
+}
+AllRowPasses row_passes() { return {row_passes_of<float>(), row_passes_of<double>()}; }
 
 }  // namespace similis::registration_internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace similis::registration_internal {
-HWY_EXPORT(weigh_row);
-HWY_EXPORT(moments_of);
-HWY_EXPORT(add_gradient_of);
-HWY_EXPORT(add_scaled_of);
-HWY_EXPORT(scale_of);
-HWY_EXPORT(blend_of);
-HWY_EXPORT(largest_square_of);
+HWY_EXPORT(row_passes);
 
 namespace {
 
+template <class T> RowPasses<T> passes_of_rows() {
+  return std::get<RowPasses<T>>(HWY_DYNAMIC_DISPATCH(row_passes)());
+}
+
 // body(first element, number of elements) for pieces of equal size.
-template <class Body>
-void by_pieces(std::int64_t count, std::int64_t piece, const Execution& exec, const Body& body) {
-  parallel_for(exec, (count + piece - 1) / piece,
-      [&](std::int64_t task) { body(task * piece, std::min(piece, count - task * piece)); });
+template <class Body> void by_pieces(std::int64_t count, const Execution& exec, const Body& body) {
+  parallel_for(exec, (count + kPiece - 1) / kPiece,
+      [&](std::int64_t task) { body(task * kPiece, std::min(kPiece, count - task * kPiece)); });
+}
+
+template <class T> T* from(T* elements, std::int64_t first) {
+  return elements == nullptr ? nullptr : elements + first;
+}
+
+template <class T>
+InsideRow<T> inside_row(const GridRows& rows, const Map& voxels, const Grid& to, std::int64_t row) {
+  const Point at =
+      voxels({0, static_cast<double>(row % rows.size[1]), static_cast<double>(row / rows.size[1])});
+  InsideRow<T> result{.width = rows.size[0], .rank = rows.rank};
+  for (std::size_t a = 0; a < 3; ++a) {
+    result.start[a] = static_cast<T>(at[a]);
+    result.by_x[a] = static_cast<T>(voxels.linear.rows[a][0]);
+    result.last[a] = static_cast<T>(to.size[a] - 1);
+    for (std::size_t c = 0; c < 3; ++c) {
+      result.by_u[a][c] = static_cast<T>(voxels.linear.rows[a][c]);
+    }
+  }
+  return result;
 }
 
 }  // namespace
 
 namespace cpu {
 
-std::int64_t weigh_inside(const GridRows& rows, const Map& voxels, const Grid& to, const float* u,
-    const float* mask, float* weights, const Execution& exec) {
+std::int64_t weigh_inside(const GridRows& rows, const Map& voxels, const Grid& to, Reals u,
+    Reals mask, Reals weights, const Execution& exec) {
   const std::int64_t width = rows.size[0];
   std::vector<std::int64_t> counts(static_cast<std::size_t>(rows.count()));
-  parallel_for(exec, rows.count(), [&](std::int64_t task) {
-    const Point at = voxels(
-        {0, static_cast<double>(task % rows.size[1]), static_cast<double>(task / rows.size[1])});
-    InsideRow row{.width = width,
-        .start = {},
-        .by_x = {},
-        .by_u = {},
-        .last = {},
-        .rank = rows.rank,
-        .u = u == nullptr ? nullptr : u + task * width * rows.rank,
-        .mask = mask == nullptr ? nullptr : mask + task * width,
-        .weights = weights + task * width};
-    for (std::size_t a = 0; a < 3; ++a) {
-      row.start[a] = static_cast<float>(at[a]);
-      row.by_x[a] = static_cast<float>(voxels.linear.rows[a][0]);
-      row.last[a] = static_cast<float>(to.size[a] - 1);
-      for (std::size_t c = 0; c < 3; ++c) {
-        row.by_u[a][c] = static_cast<float>(voxels.linear.rows[a][c]);
-      }
-    }
-    counts[static_cast<std::size_t>(task)] = HWY_DYNAMIC_DISPATCH(weigh_row)(&row);
+  with_type(weights, [&]<class T>(T) {
+    const auto passes = passes_of_rows<T>();
+    parallel_for(exec, rows.count(), [&](std::int64_t task) {
+      auto row = inside_row<T>(rows, voxels, to, task);
+      row.u = from(u.as<T>(), task * width * rows.rank);
+      row.mask = from(mask.as<T>(), task * width);
+      row.weights = weights.as<T>() + task * width;
+      counts[static_cast<std::size_t>(task)] = passes.weigh_row(row);
+    });
   });
   std::int64_t total = 0;
   for (const std::int64_t count : counts) total += count;
   return total;
 }
 
-std::int64_t drop_below(
-    const GridRows& rows, const float* value, float least, float* weights, const Execution& exec) {
-  const std::int64_t width = rows.size[0];
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(rows.count()));
-  parallel_for(exec, rows.count(), [&](std::int64_t task) {
-    std::int64_t left = 0;
-    for (std::int64_t i = task * width; i < (task + 1) * width; ++i) {
-      if (!(value[i] >= least)) weights[i] = 0;
-      left += weights[i] != 0 ? 1 : 0;
-    }
-    counts[static_cast<std::size_t>(task)] = left;
-  });
-  std::int64_t total = 0;
-  for (const std::int64_t count : counts) total += count;
-  return total;
-}
-
-Moments moments(const GridRows& rows, const float* f, const float* j, const float* weights,
-    const Execution& exec) {
+Moments moments(const GridRows& rows, Reals f, Reals j, Reals weights, const Execution& exec) {
   const std::int64_t count = rows.voxels();
   std::vector<Moments> parts(static_cast<std::size_t>((count + kPiece - 1) / kPiece));
-  by_pieces(count, kPiece, exec, [&](std::int64_t first, std::int64_t size) {
-    parts[static_cast<std::size_t>(first / kPiece)] = HWY_DYNAMIC_DISPATCH(moments_of)(
-        f + first, j + first, weights == nullptr ? nullptr : weights + first, size);
+  with_type(f, [&]<class T>(T) {
+    const auto passes = passes_of_rows<T>();
+    by_pieces(count, exec, [&](std::int64_t first, std::int64_t size) {
+      parts[static_cast<std::size_t>(first / kPiece)] =
+          passes.moments(f.as<T>() + first, j.as<T>() + first, from(weights.as<T>(), first), size);
+    });
   });
   Moments total;
   for (const Moments& part : parts) {
@@ -249,53 +262,69 @@ Moments moments(const GridRows& rows, const float* f, const float* j, const floa
   return total;
 }
 
-void add_gradient(const GridRows& rows, const float* f, const float* j, const float* weights,
-    const LinearGradient& by, float* gradient, const Execution& exec) {
-  by_pieces(rows.voxels(), kPiece, exec, [&](std::int64_t first, std::int64_t size) {
-    HWY_DYNAMIC_DISPATCH(add_gradient_of)
-    (f + first, j + first, weights == nullptr ? nullptr : weights + first, &by, gradient + first,
-        size);
+void add_gradient(const GridRows& rows, Reals f, Reals j, Reals weights, const LinearGradient& by,
+    Reals gradient, const Execution& exec) {
+  with_type(gradient, [&]<class T>(T) {
+    const auto passes = passes_of_rows<T>();
+    by_pieces(rows.voxels(), exec, [&](std::int64_t first, std::int64_t size) {
+      passes.add_gradient(f.as<T>() + first, j.as<T>() + first, from(weights.as<T>(), first), by,
+          gradient.as<T>() + first, size);
+    });
   });
 }
 
 void add_scaled(
-    Device, std::int64_t count, float factor, const float* b, float* a, const Execution& exec) {
-  by_pieces(count, kPiece, exec, [&](std::int64_t first, std::int64_t size) {
-    HWY_DYNAMIC_DISPATCH(add_scaled_of)(factor, b + first, a + first, size);
+    Device, std::int64_t count, double factor, Reals b, Reals a, const Execution& exec) {
+  with_type(a, [&]<class T>(T) {
+    const auto passes = passes_of_rows<T>();
+    by_pieces(count, exec, [&](std::int64_t first, std::int64_t size) {
+      passes.add_scaled(static_cast<T>(factor), b.as<T>() + first, a.as<T>() + first, size);
+    });
   });
 }
 
-void scale(
-    Device, std::int64_t count, float factor, const float* in, float* out, const Execution& exec) {
-  by_pieces(count, kPiece, exec, [&](std::int64_t first, std::int64_t size) {
-    HWY_DYNAMIC_DISPATCH(scale_of)(factor, in + first, out + first, size);
-  });
-}
-
-void blend(const GridRows& rows, const Box& box, const float* m, const float* b, float* u,
-    const Execution& exec) {
-  const std::int64_t width = box.size[0], rank = rows.rank;
-  parallel_for(exec, box.size[1] * box.size[2], [&](std::int64_t row) {
-    const std::int64_t y = box.first[1] + row % box.size[1], z = box.first[2] + row / box.size[1];
-    float* const to = u + ((z * rows.size[1] + y) * rows.size[0] + box.first[0]) * rank;
-    HWY_DYNAMIC_DISPATCH(blend_of)
-    (m + row * width, b + row * width * rank, to, width, rows.rank);
-  });
-}
-
-double largest_square(const GridRows& rows, const float* field, const Execution& exec) {
-  const std::int64_t count = rows.voxels();
-  std::vector<float> parts(static_cast<std::size_t>((count + kPiece - 1) / kPiece));
-  by_pieces(count, kPiece, exec, [&](std::int64_t first, std::int64_t size) {
-    parts[static_cast<std::size_t>(first / kPiece)] =
-        HWY_DYNAMIC_DISPATCH(largest_square_of)(field + first * rows.rank, size, rows.rank);
-  });
-  float most = 0;
-  for (const float part : parts) {
-    if (!(part <= most)) most = part;
-    if (std::isnan(part)) return static_cast<double>(part);
+void scale(Device, std::int64_t count, double factor, Reals in, Reals out, const Execution& exec) {
+  if (in.is_f64() != out.is_f64()) {
+    return by_pieces(count, exec, [&](std::int64_t first, std::int64_t size) {
+      for (std::int64_t i = first; i < first + size; ++i) out.set(i, factor * in[i]);
+    });
   }
-  return static_cast<double>(most);
+  with_type(out, [&]<class T>(T) {
+    const auto passes = passes_of_rows<T>();
+    by_pieces(count, exec, [&](std::int64_t first, std::int64_t size) {
+      passes.scale(static_cast<T>(factor), in.as<T>() + first, out.as<T>() + first, size);
+    });
+  });
+}
+
+void blend(const GridRows& rows, const Box& box, Reals m, Reals b, Reals u, const Execution& exec) {
+  const std::int64_t width = box.size[0], rank = rows.rank;
+  with_type(u, [&]<class T>(T) {
+    const auto passes = passes_of_rows<T>();
+    parallel_for(exec, box.size[1] * box.size[2], [&](std::int64_t row) {
+      const std::int64_t y = box.first[1] + row % box.size[1], z = box.first[2] + row / box.size[1];
+      T* const to = u.as<T>() + ((z * rows.size[1] + y) * rows.size[0] + box.first[0]) * rank;
+      passes.blend(m.as<T>() + row * width, b.as<T>() + row * width * rank, to, width, rows.rank);
+    });
+  });
+}
+
+double largest_square(const GridRows& rows, Reals field, const Execution& exec) {
+  const std::int64_t count = rows.voxels();
+  std::vector<double> parts(static_cast<std::size_t>((count + kPiece - 1) / kPiece));
+  with_type(field, [&]<class T>(T) {
+    const auto passes = passes_of_rows<T>();
+    by_pieces(count, exec, [&](std::int64_t first, std::int64_t size) {
+      parts[static_cast<std::size_t>(first / kPiece)] =
+          passes.largest_square(field.as<T>() + first * rows.rank, size, rows.rank);
+    });
+  });
+  double most = 0;
+  for (const double part : parts) {
+    if (!(part <= most)) most = part;
+    if (std::isnan(part)) return part;
+  }
+  return most;
 }
 
 }  // namespace cpu

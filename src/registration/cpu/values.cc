@@ -24,45 +24,63 @@ template <class Body> void each(std::int64_t count, const Execution& exec, const
 
 }  // namespace
 
-std::int64_t count_nonzero(const GridRows& rows, const float* mask, const Execution&) {
-  return std::count_if(mask, mask + rows.voxels(), [](float value) { return value != 0; });
+std::int64_t drop_below(
+    const GridRows& rows, Reals value, double least, Reals weights, const Execution& exec) {
+  with_type(value, [&]<class T>(T) {
+    const T *const values = value.as<T>(), bound = static_cast<T>(least);
+    each(rows.voxels(), exec, [&](std::int64_t i) {
+      if (!(values[i] >= bound)) weights.as<T>()[i] = 0;
+    });
+  });
+  return cpu::count_nonzero(rows, weights, exec);
 }
 
-void fill(Device, std::int64_t count, float value, float* out, const Execution&) {
-  std::fill_n(out, count, value);
+std::int64_t count_nonzero(const GridRows& rows, Reals mask, const Execution&) {
+  return with_type(mask, [&]<class T>(T) -> std::int64_t {
+    return std::count_if(
+        mask.as<T>(), mask.as<T>() + rows.voxels(), [](T value) { return value != 0; });
+  });
 }
 
-void turn(
-    const GridRows& rows, const Matrix& m, const float* in, float* out, const Execution& exec) {
+void fill(Device, std::int64_t count, double value, Reals out, const Execution&) {
+  with_type(out, [&]<class T>(T) { std::fill_n(out.as<T>(), count, static_cast<T>(value)); });
+}
+
+void turn(const GridRows& rows, const Matrix& m, Reals in, Reals out, const Execution& exec) {
   const std::int64_t rank = rows.rank;
   each(rows.voxels(), exec, [&](std::int64_t i) {
     double moved[3] = {};
     for (int r = 0; r < rows.rank; ++r) {
-      for (int c = 0; c < rows.rank; ++c)
-        moved[r] += m(r, c) * static_cast<double>(in[i * rank + c]);
+      for (int c = 0; c < rows.rank; ++c) moved[r] += m(r, c) * in[i * rank + c];
     }
-    for (int r = 0; r < rows.rank; ++r) out[i * rank + r] = static_cast<float>(moved[r]);
+    for (int r = 0; r < rows.rank; ++r) out.set(i * rank + r, moved[r]);
   });
 }
 
-void round_to(Device, std::int64_t count, double unit, float* elements, const Execution& exec) {
-  each(count, exec, [&](std::int64_t i) {
-    elements[i] = static_cast<float>(std::rint(static_cast<double>(elements[i]) / unit) * unit);
+void round_to(Device, std::int64_t count, double unit, Reals elements, const Execution& exec) {
+  constexpr double kWhole = 0x1.8p52;  // a sum with it has no fraction
+  with_type(elements, [&]<class T>(T) {
+    T* const begin = elements.as<T>();
+    each(count, exec, [=](std::int64_t i) {
+      begin[i] = static_cast<T>(((static_cast<double>(begin[i]) / unit + kWhole) - kWhole) * unit);
+    });
   });
 }
 
 // The largest along each axis in turn.
-void dilate(const GridRows& rows, std::int64_t by, float* flags, const Execution&) {
-  std::vector<float> before;
+void dilate(const GridRows& rows, std::int64_t by, Reals flags, const Execution&) {
+  std::vector<bool> before(static_cast<std::size_t>(rows.voxels()));
   std::int64_t stride = 1;
   for (const std::int64_t extent : rows.size) {
-    before.assign(flags, flags + rows.voxels());
     for (std::int64_t i = 0; i < rows.voxels(); ++i) {
-      if (before[static_cast<std::size_t>(i)] == 0) continue;
+      before[static_cast<std::size_t>(i)] = flags[i] != 0;
+    }
+    for (std::int64_t i = 0; i < rows.voxels(); ++i) {
+      if (!before[static_cast<std::size_t>(i)]) continue;
       const std::int64_t at = i / stride % extent;
       const std::int64_t low = std::max<std::int64_t>(at - by, 0),
                          high = std::min(at + by, extent - 1);
-      for (std::int64_t k = low; k <= high; ++k) flags[i + (k - at) * stride] = 1;
+      for (std::int64_t k = low; k <= high; ++k) flags.set(i + (k - at) * stride, 1);
     }
     stride *= extent;
   }
@@ -74,8 +92,9 @@ void to_floats(const TensorView& view, float* out, const Execution&) {
       values.begin(), values.end(), out, [](double value) { return static_cast<float>(value); });
 }
 
-void threshold(Device, std::int64_t count, float least, float* elements, const Execution& exec) {
-  each(count, exec, [&](std::int64_t i) { elements[i] = elements[i] >= least ? 1.0f : 0.0f; });
+void threshold(Device, std::int64_t count, double least, Reals elements, const Execution& exec) {
+  const double bound = elements.rounded(least);
+  each(count, exec, [&](std::int64_t i) { elements.set(i, elements[i] >= bound ? 1 : 0); });
 }
 
 void normalize_mask(Device, std::int64_t count, float* elements, const Execution& exec) {
@@ -130,10 +149,10 @@ void rescale(const GridRows& rows, float low, float by, const float* mask, float
   });
 }
 
-void divide(
-    const GridRows& rows, const float* share, float least, float* values, const Execution& exec) {
+void divide(const GridRows& rows, Reals share, double least, Reals values, const Execution& exec) {
+  const double bound = share.rounded(least);
   each(rows.voxels(), exec,
-      [&](std::int64_t i) { values[i] = share[i] > least ? values[i] / share[i] : 0.0f; });
+      [&](std::int64_t i) { values.set(i, share[i] > bound ? values[i] / share[i] : 0); });
 }
 
 Mass mass(const GridRows& rows, const float* values, const Execution&) {

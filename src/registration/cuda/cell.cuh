@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cell of the moving image that a voxel of the fixed one meets, in f32: its place is off by
-// some 1e-5 voxels at most.
+// The cell of the moving image that a voxel of the fixed one meets; in f32 its place is off by some
+// 1e-5 voxels at most.
 #pragma once
 
 #include <cmath>
@@ -15,29 +15,28 @@ namespace {
 
 constexpr float kInside = kInsideMask;
 
-struct Cell {
-  int first[3];       // corner before the place
-  float fraction[3];  // behind it
-  bool is_inside;     // of the moving grid, as weigh_inside() has it
+template <class T> struct Cell {
+  int first[3];    // corner before the place
+  T fraction[3];   // behind it
+  bool is_inside;  // of the moving grid, as weigh_inside() has it
 
   // moved: x + u(x), in voxels of the fixed grid.
-  __device__ __forceinline__ Cell(const Level& p, const float (&moved)[3]) {
+  __device__ __forceinline__ Cell(const Volumes<T>& p, const T (&moved)[3]) {
     is_inside = true;
 #pragma unroll
     for (int a = 0; a < 3; ++a) {
-      const float place = fmaf(
-          p.by[a][0], moved[0], fmaf(p.by[a][1], moved[1], fmaf(p.by[a][2], moved[2], p.start[a])));
-      is_inside = is_inside && place >= -kSlack && place <= p.inside[a];
-      const int whole = static_cast<int>(floorf(place));
-      fraction[a] = place - static_cast<float>(whole);
+      const T place = fma(
+          p.by[a][0], moved[0], fma(p.by[a][1], moved[1], fma(p.by[a][2], moved[2], p.start[a])));
+      is_inside = is_inside && place >= -static_cast<T>(kSlack) && place <= p.inside[a];
+      const int whole = static_cast<int>(floor(place));
+      fraction[a] = place - static_cast<T>(whole);
       first[a] = whole;
     }
   }
 
   // The 8 corners of the cell, x fastest; 0 outside of the grid, and everywhere for a cell that is
   // not inside.
-  __device__ __forceinline__ void load(
-      const Level& p, const float* image, float (&corner)[8]) const {
+  __device__ __forceinline__ void load(const Volumes<T>& p, const T* image, T (&corner)[8]) const {
     const int by_y = p.moving_size[0], by_z = by_y * p.moving_size[1];
     const auto corner_at = [&](int k) {
       const int row = (first[2] + (k >> 2)) * by_z + (first[1] + (k >> 1 & 1)) * by_y + first[0];
@@ -70,44 +69,42 @@ struct Cell {
     }
   }
 
-  __device__ __forceinline__ float value(const Level& p, const float* image) const {
-    float corner[8];
+  __device__ __forceinline__ T value(const Volumes<T>& p, const T* image) const {
+    T corner[8];
     load(p, image, corner);
     return value(corner);
   }
-  __device__ __forceinline__ float value(const float (&corner)[8]) const {
-    const auto mix = [](float a, float b, float f) { return fmaf(f, b - a, a); };
-    const float y0 = mix(mix(corner[0], corner[1], fraction[0]),
-                    mix(corner[2], corner[3], fraction[0]), fraction[1]),
-                y1 = mix(mix(corner[4], corner[5], fraction[0]),
-                    mix(corner[6], corner[7], fraction[0]), fraction[1]);
+  __device__ __forceinline__ T value(const T (&corner)[8]) const {
+    const auto mix = [](T a, T b, T f) { return fma(f, b - a, a); };
+    const T y0 = mix(mix(corner[0], corner[1], fraction[0]), mix(corner[2], corner[3], fraction[0]),
+                fraction[1]),
+            y1 = mix(mix(corner[4], corner[5], fraction[0]), mix(corner[6], corner[7], fraction[0]),
+                fraction[1]);
     return mix(y0, y1, fraction[2]);
   }
 
   // The derivative of the value by the place.
-  __device__ __forceinline__ void place_slope(
-      const float (&corner)[8], float (&by_place)[3]) const {
+  __device__ __forceinline__ void place_slope(const T (&corner)[8], T (&by_place)[3]) const {
 #pragma unroll
     for (int a = 0; a < 3; ++a) {
       const int step = 1 << a, b = (a + 1) % 3, c = (a + 2) % 3;
       const auto difference = [&](int k) { return corner[k + step] - corner[k]; };
       const int by_b = 1 << b, by_c = 1 << c;
-      const float low = fmaf(fraction[b], difference(by_b) - difference(0), difference(0)),
-                  high = fmaf(
-                      fraction[b], difference(by_b + by_c) - difference(by_c), difference(by_c));
-      by_place[a] = fmaf(fraction[c], high - low, low);
+      const T low = fma(fraction[b], difference(by_b) - difference(0), difference(0)),
+              high = fma(fraction[b], difference(by_b + by_c) - difference(by_c), difference(by_c));
+      by_place[a] = fma(fraction[c], high - low, low);
     }
   }
 
   // The derivative of the value by the displacement of the fixed voxel.
   __device__ __forceinline__ void slope(
-      const Level& p, const float (&corner)[8], float (&by_u)[3]) const {
-    float by_place[3];
+      const Volumes<T>& p, const T (&corner)[8], T (&by_u)[3]) const {
+    T by_place[3];
     place_slope(corner, by_place);
 #pragma unroll
     for (int c = 0; c < 3; ++c) {
       by_u[c] =
-          fmaf(by_place[0], p.by[0][c], fmaf(by_place[1], p.by[1][c], by_place[2] * p.by[2][c]));
+          fma(by_place[0], p.by[0][c], fma(by_place[1], p.by[1][c], by_place[2] * p.by[2][c]));
     }
   }
 };

@@ -40,9 +40,7 @@ void each(Device device, std::int64_t count, const Execution& exec, const Body& 
 
 // Sums, and the largest of numbers.
 template <int sums, int most> struct Found {
-  double sum[sums] = {};
-  float largest[most];
-  float unused[most % 2 == 0 ? 2 : 1] = {};  // without it a copy reads bytes that nobody wrote
+  double sum[sums] = {}, largest[most];
 
   SIMILIS_HOST_DEVICE Found() {
     for (int k = 0; k < most; ++k) largest[k] = -INFINITY;
@@ -60,13 +58,13 @@ __global__ __launch_bounds__(kThreads) void reduce_kernel(
     sum = gpu::block_sum<kThreads>(sum);
     __syncthreads();
   }
-  __shared__ float shared[kThreads];
-  for (float& largest : own.largest) {
+  __shared__ double shared[kThreads];
+  for (double& largest : own.largest) {
     shared[threadIdx.x] = largest;
     for (unsigned half = kThreads / 2; half > 0; half /= 2) {
       __syncthreads();
       if (threadIdx.x < half) {
-        shared[threadIdx.x] = fmaxf(shared[threadIdx.x], shared[threadIdx.x + half]);
+        shared[threadIdx.x] = fmax(shared[threadIdx.x], shared[threadIdx.x + half]);
       }
     }
     __syncthreads();

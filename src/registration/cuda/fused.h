@@ -23,7 +23,6 @@ namespace similis::registration_internal::cuda {
 
 constexpr int kBatch = 10;          // iterations between two looks of the host
 constexpr int kLossesOfSlope = 10;  // as the CPU's
-constexpr float kSlack = 1e-3f;     // as weigh_inside()'s: rounding takes no outermost voxel away
 
 /// What is known of an iteration.
 struct Record {
@@ -49,14 +48,42 @@ struct State {
   Record records[kBatch + 1];                         ///< the last: of a field outside a batch
 };
 
-/// What all kernels of a level know.
-struct Level {
+/// Two volumes of one channel, and the map between their voxels.
+template <class T> struct Volumes {
   int size[3];  ///< of the fixed grid, x, y, z
   int moving_size[3];
-  float start[3], by[3][3];  ///< voxel numbers of fixed to those of moving
-  float inside[3];           ///< the last place of the moving grid, and kSlack
-  const float *fixed, *moving;
-  const float *fixed_mask, *moving_mask;  ///< null: all count
+  T start[3], by[3][3];  ///< voxel numbers of fixed to those of moving
+  T inside[3];           ///< the last place of the moving grid, and kSlack
+  const T *fixed, *moving;
+  const T *fixed_mask, *moving_mask;  ///< null: all count
+  Device device;
+
+  SIMILIS_HOST_DEVICE std::int64_t voxels() const {
+    return std::int64_t{size[0]} * size[1] * size[2];
+  }
+  void set_map(const Map& voxels) {
+    for (std::size_t a = 0; a < 3; ++a) {
+      start[a] = static_cast<T>(voxels.shift[a]);
+      for (std::size_t c = 0; c < 3; ++c) by[a][c] = static_cast<T>(voxels.linear.rows[a][c]);
+    }
+  }
+};
+/// Sets all but the map. The images' elements are of type T.
+template <class T> void set_images(const Image& fixed, const Image& moving, Volumes<T>& volumes) {
+  volumes.fixed = fixed.values.elements<T>();
+  volumes.moving = moving.values.elements<T>();
+  volumes.fixed_mask = fixed.mask.elements<T>();
+  volumes.moving_mask = moving.mask.elements<T>();
+  volumes.device = fixed.grid.device;
+  for (std::size_t a = 0; a < 3; ++a) {
+    volumes.size[a] = static_cast<int>(fixed.grid.size[a]);
+    volumes.moving_size[a] = static_cast<int>(moving.grid.size[a]);
+    volumes.inside[a] = static_cast<T>(volumes.moving_size[a] - 1) + static_cast<T>(kSlack);
+  }
+}
+
+/// What all kernels of a level know.
+struct Level : Volumes<float> {
   float* j;
   double* partials;  ///< of blocks
   State* state;
@@ -64,18 +91,11 @@ struct Level {
   float momentum;  ///< of the gradient that the slopes are added to; 0: it is not read
   double tolerance;
   float min_jacobian;
-  Device device;
-
-  SIMILIS_HOST_DEVICE std::int64_t voxels() const {
-    return std::int64_t{size[0]} * size[1] * size[2];
-  }
-  void set_map(const Map& voxels);
 };
-/// Two volumes of one channel, and the map between their voxels.
 Level fused_level(const Image& fixed, const Image& moving, const Map& voxels);
 
-/// Whether the kernels take the image: a volume with one channel, whose planes they count in 32
-/// bits.
+/// Whether the kernels take the image: a volume in f32 with one channel, whose planes they count in
+/// 32 bits.
 bool is_fusable(const Image& image);
 /// Sets the weights of one LNCC and at most one NCC, and returns LNCC's window size; 0 for other
 /// metrics, which the kernels do not take.

@@ -51,7 +51,7 @@ class FusedGreedyLevel : public DeformableLevel {
         j_(images.fixed.allocated(1, exec)),
         state_(allocate_bytes(sizeof(State), grid_.device, exec)) {
     level_ = fused_level(
-        images.fixed, images.moving, between_voxels(grid_, images.affine, images.moving.grid));
+        images.fixed, images.moving, between_cells(grid_, images.affine, images.moving.grid));
     level_.j = j_.elements<float>();
     level_.state = static_cast<State*>(state_.get());
     fill(grid_.device, g_.shape.count(), 0, g_.elements<float>(), exec);

@@ -6,8 +6,9 @@
 //                     shared memory ─> in global ones; the last block: value, table of ∂/∂p
 //   gradient_kernel   J, slopes, weights anew, the table ─> ∂/∂J ─> 12 sums; the last block adds
 //
-// Counts are integers, a voxel being 2²⁰, so that their sums do not depend on the order. Grids have
-// up to 55³ voxels: launches and waits took most of the time of the operations one by one.
+// Counts are integers, a voxel being 2⁴⁵, so that their sums do not depend on the order. With 2²⁰,
+// the logarithms of small entries parted from the CPU's. Grids have up to 55³ voxels: launches and
+// waits took most of the time of the operations one by one.
 #include <algorithm>
 #include <cmath>
 
@@ -28,10 +29,11 @@ using namespace cuda;
 namespace mi = mutual_information_internal;
 
 constexpr int kTaps = 4;
-constexpr int kMostBins = 64;                   // whose counts take 16 KB of a block
-constexpr float kVoxel = 1 << 20;               // counts of a voxel
-constexpr std::int64_t kMostOfBlock = 1 << 11;  // voxels, whose counts 32 bits hold
+constexpr int kMostBins = 64;                  // whose counts take 32 KB of a block
+constexpr double kVoxel = 0x1p45;              // counts of a voxel
+constexpr std::int64_t kMostVoxels = 1 << 18;  // whose counts 64 bits hold
 constexpr int kMapNumbers = 12;
+using Count = unsigned long long;
 
 // On the device; begins as zeros.
 struct Found {
@@ -39,34 +41,40 @@ struct Found {
   unsigned tickets[2];
 };
 
+// J, NaN where a voxel does not count, and its slopes by the place.
+struct Moved {
+  double value, slope[3];
+};
+
 struct Pass {
-  Level level;  // without u, J and a state
+  Volumes<double> volumes;
   int bins;
-  unsigned long long* counts;  // [F's bins][J's bins]; zeros before and after a call
-  float* table;                // ∂value/∂p, likewise
-  float4* moved;               // J, NaN where a voxel does not count, and its slopes by the place
+  Count* counts;  // [F's bins][J's bins]; zeros before and after a call
+  double* table;  // ∂value/∂p, likewise
+  Moved* moved;
+  double* partials;  // of blocks
   Found* found;
 };
 
 // The weights of a value in its bins, and their slopes by the position.
 struct Weights {
   int first;
-  float value[kTaps], slope[kTaps];
+  double value[kTaps], slope[kTaps];
 
-  __device__ Weights(float v, const mi::Scale<float>& scale, int bins) {
-    const float t = mi::within(mi::position(v, scale), bins);
+  __device__ Weights(double v, const mi::Scale<double>& scale, int bins) {
+    const double t = mi::within(mi::position(v, scale), bins);
     first = mi::first_bin(t, bins, kTaps);
-    float sum = 0, slope_sum = 0;
+    double sum = 0, slope_sum = 0;
 #pragma unroll
     for (int k = 0; k < kTaps; ++k) {
-      const mi::Weight<float> weight =
-          mi::b_spline_weight(t - static_cast<float>(first) - static_cast<float>(k));
+      const mi::Weight<double> weight =
+          mi::b_spline_weight(t - static_cast<double>(first) - static_cast<double>(k));
       value[k] = weight.value;
       slope[k] = weight.slope;
       sum += weight.value;
       slope_sum += weight.slope;
     }
-    const float inverse = 1 / sum;
+    const double inverse = 1 / sum;
 #pragma unroll
     for (int k = 0; k < kTaps; ++k) {
       value[k] *= inverse;
@@ -76,20 +84,20 @@ struct Weights {
 };
 
 struct Voxel {
-  float at[3];
+  double at[3];
 
-  __device__ Voxel(const Level& p, int number) {
+  __device__ Voxel(const Volumes<double>& p, int number) {
     const int row = number / p.size[0];
-    at[0] = static_cast<float>(number - row * p.size[0]);
-    at[1] = static_cast<float>(row % p.size[1]);
-    at[2] = static_cast<float>(row / p.size[1]);
+    at[0] = static_cast<double>(number - row * p.size[0]);
+    at[1] = static_cast<double>(row % p.size[1]);
+    at[2] = static_cast<double>(row / p.size[1]);
   }
 };
 
 // values[(k + by) % 4], without an index that the compiler does not know.
-__device__ __forceinline__ void rotate(float (&values)[kTaps], int by) {
+__device__ __forceinline__ void rotate(double (&values)[kTaps], int by) {
   static_assert(kTaps == 4);
-  const float once[kTaps] = {(by & 1) != 0 ? values[1] : values[0],
+  const double once[kTaps] = {(by & 1) != 0 ? values[1] : values[0],
       (by & 1) != 0 ? values[2] : values[1], (by & 1) != 0 ? values[3] : values[2],
       (by & 1) != 0 ? values[0] : values[3]};
 #pragma unroll
@@ -101,14 +109,14 @@ __device__ void finish_histogram(const Pass& pass, double voxels) {
   __shared__ double margin_f[kMostBins], margin_j[kMostBins];
   const int t = static_cast<int>(threadIdx.x), bins = pass.bins;
   // Other blocks wrote them: no cache of this multiprocessor may answer.
-  volatile unsigned long long* const counts = pass.counts;
+  volatile Count* const counts = pass.counts;
   if (t < bins) {
-    unsigned long long sum = 0;
+    Count sum = 0;
     for (int i = 0; i < bins; ++i) sum += counts[t * bins + i];
     margin_f[t] = static_cast<double>(sum);
   } else if (t >= kTile / 2 && t < kTile / 2 + bins) {
     const int bin = t - kTile / 2;
-    unsigned long long sum = 0;
+    Count sum = 0;
     for (int i = 0; i < bins; ++i) sum += counts[i * bins + bin];
     margin_j[bin] = static_cast<double>(sum);
   }
@@ -120,8 +128,8 @@ __device__ void finish_histogram(const Pass& pass, double voxels) {
     const mi::EntryTerm term =
         mi::information({static_cast<double>(counts[i]) * by_all, margin_f[i / bins] * by_all,
                             margin_j[i % bins] * by_all},
-            {}, by_all);
-    pass.table[i] = static_cast<float>(term.by_p);
+            {}, FusedInformation::kLeastCount * kVoxel * by_all);
+    pass.table[i] = term.by_p;
     counts[i] = 0;
     return term.value;
   });
@@ -132,40 +140,40 @@ __device__ void finish_histogram(const Pass& pass, double voxels) {
 }
 
 __global__ __launch_bounds__(kTile) void histogram_kernel(const SIMILIS_GRID_CONSTANT Pass pass) {
-  SIMILIS_DYNAMIC_SHARED(unsigned, counts, 16);  // [bins][bins]
-  const Level& p = pass.level;
+  SIMILIS_DYNAMIC_SHARED(Count, counts, 16);  // [bins][bins]
+  const Volumes<double>& p = pass.volumes;
   const int t = static_cast<int>(threadIdx.x), bins = pass.bins, entries = bins * bins;
   for (int i = t; i < entries; i += kTile) counts[i] = 0;
   __syncthreads();
-  const mi::Scale<float> scale = mi::scale_of<float>(0, 1, bins);
+  const mi::Scale<double> scale = mi::scale_of<double>(0, 1, bins);
   // Neighbours with the same values add to the same entries: they begin at different ones.
   const int turn_f = t & (kTaps - 1), turn_j = t / kTaps & (kTaps - 1);
   const int voxels = static_cast<int>(p.voxels()), threads = static_cast<int>(gridDim.x) * kTile;
   int counted = 0;
   for (int voxel = static_cast<int>(blockIdx.x) * kTile + t; voxel < voxels; voxel += threads) {
     const Voxel own(p, voxel);
-    const Cell cell(p, own.at);
-    float4 moved = make_float4(NAN, 0, 0, 0);
+    const Cell<double> cell(p, own.at);
+    Moved moved = {.value = NAN, .slope = {}};
     const bool counts_here = cell.is_inside &&
                              (p.fixed_mask == nullptr || p.fixed_mask[voxel] != 0) &&
                              (p.moving_mask == nullptr || cell.value(p, p.moving_mask) >= kInside);
     if (counts_here) {
       ++counted;
-      float corner[8], slope[3];
+      double corner[8];
       cell.load(p, p.moving, corner);
-      cell.place_slope(corner, slope);
-      moved = make_float4(cell.value(corner), slope[0], slope[1], slope[2]);
-      Weights f(p.fixed[voxel], scale, bins), j(moved.x, scale, bins);
+      cell.place_slope(corner, moved.slope);
+      moved.value = cell.value(corner);
+      Weights f(p.fixed[voxel], scale, bins), j(moved.value, scale, bins);
       rotate(f.value, turn_f);
       rotate(j.value, turn_j);
 #pragma unroll
       for (int a = 0; a < kTaps; ++a) {
-        unsigned* const row = counts + (f.first + ((a + turn_f) & (kTaps - 1))) * bins + j.first;
-        const float weight = kVoxel * f.value[a];
+        Count* const row = counts + (f.first + ((a + turn_f) & (kTaps - 1))) * bins + j.first;
+        const double weight = kVoxel * f.value[a];
 #pragma unroll
         for (int b = 0; b < kTaps; ++b) {
-          atomicAdd(row + ((b + turn_j) & (kTaps - 1)),
-              static_cast<unsigned>(fmaf(weight, j.value[b], 0.5f)));
+          atomicAdd(
+              row + ((b + turn_j) & (kTaps - 1)), static_cast<Count>(fma(weight, j.value[b], 0.5)));
         }
       }
     }
@@ -173,50 +181,49 @@ __global__ __launch_bounds__(kTile) void histogram_kernel(const SIMILIS_GRID_CON
   }
   __syncthreads();
   for (int i = t; i < entries; i += kTile) {
-    if (counts[i] != 0) atomicAdd(pass.counts + i, static_cast<unsigned long long>(counts[i]));
+    if (counts[i] != 0) atomicAdd(pass.counts + i, counts[i]);
   }
   double all[2] = {};
   const double own[1] = {static_cast<double>(counted)};
-  if (!is_last_block<1>(own, 0, p.partials, &pass.found->tickets[0], all)) return;
+  if (!is_last_block<1>(own, 0, pass.partials, &pass.found->tickets[0], all)) return;
   finish_histogram(pass, all[0]);
 }
 
 __global__ __launch_bounds__(kTile) void gradient_kernel(const SIMILIS_GRID_CONSTANT Pass pass) {
-  SIMILIS_DYNAMIC_SHARED(float, table, 16);  // [bins][bins]
-  const Level& p = pass.level;
+  SIMILIS_DYNAMIC_SHARED(double, table, 16);  // [bins][bins]
+  const Volumes<double>& p = pass.volumes;
   const int t = static_cast<int>(threadIdx.x), bins = pass.bins;
   for (int i = t; i < bins * bins; i += kTile) table[i] = pass.table[i];
   __syncthreads();
-  const mi::Scale<float> scale = mi::scale_of<float>(0, 1, bins);
+  const mi::Scale<double> scale = mi::scale_of<double>(0, 1, bins);
   const int voxels = static_cast<int>(p.voxels()), threads = static_cast<int>(gridDim.x) * kTile;
   double sums[kMapNumbers] = {};
   for (int voxel = static_cast<int>(blockIdx.x) * kTile + t; voxel < voxels; voxel += threads) {
-    const float4 moved = pass.moved[voxel];
-    if (mi::is_inside(moved.x, scale) == 0) continue;  // also where it does not count
-    const Weights f(p.fixed[voxel], scale, bins), j(moved.x, scale, bins);
-    float by_j = 0;
+    const Moved moved = pass.moved[voxel];
+    if (mi::is_inside(moved.value, scale) == 0) continue;  // also where it does not count
+    const Weights f(p.fixed[voxel], scale, bins), j(moved.value, scale, bins);
+    double by_j = 0;
 #pragma unroll
     for (int b = 0; b < kTaps; ++b) {
-      float looked_up = 0;
+      double looked_up = 0;
 #pragma unroll
       for (int a = 0; a < kTaps; ++a) {
-        looked_up = fmaf(f.value[a], table[(f.first + a) * bins + j.first + b], looked_up);
+        looked_up = fma(f.value[a], table[(f.first + a) * bins + j.first + b], looked_up);
       }
-      by_j = fmaf(j.slope[b], looked_up, by_j);
+      by_j = fma(j.slope[b], looked_up, by_j);
     }
     by_j *= scale.bins_per_unit;
     const Voxel own(p, voxel);
-    const float slope[3] = {moved.y, moved.z, moved.w};
 #pragma unroll
     for (int a = 0; a < 3; ++a) {
-      const float by_place = by_j * slope[a];
+      const double by_place = by_j * moved.slope[a];
 #pragma unroll
-      for (int c = 0; c < 3; ++c) sums[4 * a + c] += static_cast<double>(by_place * own.at[c]);
-      sums[4 * a + 3] += static_cast<double>(by_place);
+      for (int c = 0; c < 3; ++c) sums[4 * a + c] += by_place * own.at[c];
+      sums[4 * a + 3] += by_place;
     }
   }
   double all[kMapNumbers + 1];
-  if (!is_last_block<kMapNumbers>(sums, 0, p.partials, &pass.found->tickets[1], all)) return;
+  if (!is_last_block<kMapNumbers>(sums, 0, pass.partials, &pass.found->tickets[1], all)) return;
   if (t != 0) return;
   for (int k = 0; k < kMapNumbers; ++k) pass.found->by_map[k] = all[k];
 }
@@ -225,39 +232,36 @@ class InformationOnGpu : public FusedInformation {
  public:
   InformationOnGpu(const Image& fixed, const Image& moving, int bins, const Execution& exec)
       : pass_{} {
-    pass_.level = fused_level(fixed, moving, {});
+    set_images(fixed, moving, pass_.volumes);
     pass_.bins = bins;
-    const Device device = pass_.level.device;
-    const std::int64_t voxels = pass_.level.voxels();
+    const Device device = pass_.volumes.device;
+    const std::int64_t voxels = pass_.volumes.voxels();
     const auto entries = static_cast<std::size_t>(bins * bins);
-    blocks_ = std::max(
-        gpu::blocks_for_items(voxels, kTile, 2 * std::int64_t{gpu::limits(device).multiprocessors}),
-        gpu::blocks_for_items(voxels, kMostOfBlock));
+    blocks_ =
+        gpu::blocks_for_items(voxels, kTile, 2 * std::int64_t{gpu::limits(device).multiprocessors});
     const auto allocated = [&](std::size_t bytes) {
       memory_.push_back(allocate_bytes(bytes, device, exec));
       return memory_.back().get();
     };
-    const std::size_t bytes_of_counts = entries * sizeof(unsigned long long);
-    pass_.counts = static_cast<unsigned long long*>(allocated(bytes_of_counts));
+    const std::size_t bytes_of_counts = entries * sizeof(Count);
+    pass_.counts = static_cast<Count*>(allocated(bytes_of_counts));
     pass_.found = static_cast<Found*>(allocated(sizeof(Found)));
-    pass_.table = static_cast<float*>(allocated(entries * sizeof(float)));
-    pass_.moved =
-        static_cast<float4*>(allocated(static_cast<std::size_t>(voxels) * sizeof(float4)));
-    pass_.level.partials =
-        static_cast<double*>(allocated(blocks_ * (kMapNumbers + 1) * sizeof(double)));
+    pass_.table = static_cast<double*>(allocated(entries * sizeof(double)));
+    pass_.moved = static_cast<Moved*>(allocated(static_cast<std::size_t>(voxels) * sizeof(Moved)));
+    pass_.partials = static_cast<double*>(allocated(blocks_ * (kMapNumbers + 1) * sizeof(double)));
     const gpu::Current current(device);
     gpu::clear("register", exec.queue.handle, pass_.counts, bytes_of_counts);
     gpu::clear("register", exec.queue.handle, pass_.found, sizeof(Found));
   }
 
   Result evaluate(const Map& voxels, const Execution& exec) override {
-    const Device device = pass_.level.device;
+    const Device device = pass_.volumes.device;
     const gpu::Current current(device);
-    pass_.level.set_map(voxels);
+    pass_.volumes.set_map(voxels);
     const std::size_t entries = static_cast<std::size_t>(pass_.bins * pass_.bins);
-    gpu::launch("register", exec.queue.handle, blocks_, kTile, entries * sizeof(unsigned),
+    gpu::launch("register", exec.queue.handle, blocks_, kTile, entries * sizeof(Count),
         histogram_kernel, pass_);
-    gpu::launch("register", exec.queue.handle, blocks_, kTile, entries * sizeof(float),
+    gpu::launch("register", exec.queue.handle, blocks_, kTile, entries * sizeof(double),
         gradient_kernel, pass_);
     Found found;
     gpu::copy_to_cpu(&found, pass_.found, sizeof(found), device, exec.queue.handle);
@@ -278,9 +282,8 @@ class InformationOnGpu : public FusedInformation {
 
 std::unique_ptr<FusedInformation> fused_information_cuda(
     const Image& fixed, const Image& moving, int bins, const Execution& exec) {
-  constexpr std::int64_t kMostVoxels = std::int64_t{1} << 30;
   const bool fits = fixed.grid.rank == 3 && fixed.channels() == 1 && bins <= kMostBins &&
-                    fixed.grid.voxels() < kMostVoxels && moving.grid.voxels() < kMostVoxels;
+                    fixed.grid.voxels() <= kMostVoxels && moving.grid.voxels() <= kMostVoxels;
   return fits ? std::make_unique<InformationOnGpu>(fixed, moving, bins, exec) : nullptr;
 }
 

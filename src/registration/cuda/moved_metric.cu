@@ -14,25 +14,9 @@ namespace similis::registration_internal {
 
 namespace cuda {
 
-void Level::set_map(const Map& voxels) {
-  for (std::size_t a = 0; a < 3; ++a) {
-    start[a] = static_cast<float>(voxels.shift[a]);
-    for (std::size_t c = 0; c < 3; ++c) by[a][c] = static_cast<float>(voxels.linear.rows[a][c]);
-  }
-}
-
 Level fused_level(const Image& fixed, const Image& moving, const Map& voxels) {
   Level level = {};
-  level.fixed = fixed.values.elements<float>();
-  level.moving = moving.values.elements<float>();
-  level.fixed_mask = fixed.mask_elements();
-  level.moving_mask = moving.mask_elements();
-  level.device = fixed.grid.device;
-  for (std::size_t a = 0; a < 3; ++a) {
-    level.size[a] = static_cast<int>(fixed.grid.size[a]);
-    level.moving_size[a] = static_cast<int>(moving.grid.size[a]);
-    level.inside[a] = static_cast<float>(level.moving_size[a] - 1) + kSlack;
-  }
+  set_images(fixed, moving, level);
   level.set_map(voxels);
   return level;
 }
@@ -40,7 +24,8 @@ Level fused_level(const Image& fixed, const Image& moving, const Map& voxels) {
 bool is_fusable(const Image& image) {
   constexpr std::int64_t kMostOfPlane = std::int64_t{1} << 29;  // 3 numbers a voxel
   const auto& size = image.grid.size;
-  return image.grid.rank == 3 && image.channels() == 1 && size[0] * size[1] < kMostOfPlane;
+  return image.grid.rank == 3 && image.channels() == 1 && image.values.dtype == DType::f32 &&
+         size[0] * size[1] < kMostOfPlane;
 }
 
 int set_metrics(const std::vector<MetricTerm>& terms, Level& level) {
@@ -85,7 +70,7 @@ class MetricOnGpu : public FusedMetric {
     level_.min_jacobian = -std::numeric_limits<float>::infinity();  // the caller looks at folds
   }
 
-  double differentiate(const Tensor& u, const Tensor& gradient) override {
+  double differentiate(const Tensor& u, const Tensor& gradient, const Tensor&) override {
     const gpu::Current current(level_.device);
     gpu::clear("register", exec_.queue.handle, state_.get(), sizeof(State));
     const Iteration at{.number = 1, .record = 0};

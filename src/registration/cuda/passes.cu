@@ -11,43 +11,41 @@ struct WeighInside {
   using Result = Found<1, 1>;
   Sizes sizes;
   int rank;
-  float start[3], by[3][3], last[3];
-  const float *u, *mask;
-  float* weights;
+  double start[3], by[3][3], last[3];
+  Reals u, mask, weights;
 
   __device__ void operator()(std::int64_t i, Result& found) const {
     int voxel[3];
     sizes.place(i, voxel);
-    bool inside = mask == nullptr || mask[i] != 0;
+    bool inside = mask.empty() || mask[i] != 0;
     for (int a = 0; a < rank; ++a) {
-      float at = start[a];
+      double at = start[a];
       for (int c = 0; c < rank; ++c) {
-        at += by[a][c] * static_cast<float>(voxel[c]);
-        if (u != nullptr) at += by[a][c] * u[rank * i + c];
+        at += by[a][c] * voxel[c];
+        if (!u.empty()) at += by[a][c] * u[rank * i + c];
       }
-      // Rounding must not take the outermost voxels away.
-      inside = inside && at >= -1e-3f && at <= last[a] + 1e-3f;
+      inside = inside && at >= -kSlack && at <= last[a] + kSlack;
     }
-    weights[i] = inside ? 1.0f : 0.0f;
+    weights.set(i, inside ? 1 : 0);
     found.sum[0] += inside ? 1 : 0;
   }
 };
 
 struct DropBelow {
   using Result = Found<1, 1>;
-  const float* value;
-  float least;
-  float* weights;
+  Reals value;
+  double least;
+  Reals weights;
 
   __device__ void operator()(std::int64_t i, Result& found) const {
-    if (!(value[i] >= least)) weights[i] = 0;
+    if (!(value[i] >= least)) weights.set(i, 0);
     found.sum[0] += weights[i] != 0 ? 1 : 0;
   }
 };
 
 struct CountNonzero {
   using Result = Found<1, 1>;
-  const float* mask;
+  Reals mask;
 
   __device__ void operator()(std::int64_t i, Result& found) const {
     found.sum[0] += mask[i] != 0 ? 1 : 0;
@@ -56,11 +54,11 @@ struct CountNonzero {
 
 struct SumMoments {
   using Result = Found<6, 1>;
-  const float *f, *j, *weights;
+  Reals f, j, weights;
 
   __device__ void operator()(std::int64_t i, Result& found) const {
-    if (weights != nullptr && weights[i] == 0) return;
-    const double a = static_cast<double>(f[i]), b = static_cast<double>(j[i]);
+    if (!weights.empty() && weights[i] == 0) return;
+    const double a = f[i], b = j[i];
     found.sum[0] += 1;
     found.sum[1] += a;
     found.sum[2] += b;
@@ -71,26 +69,25 @@ struct SumMoments {
 };
 
 struct AddGradient {
-  const float *f, *j, *weights;
+  Reals f, j, weights;
   LinearGradient by;
-  float* gradient;
+  Reals gradient;
 
   __device__ void operator()(std::int64_t i) const {
-    if (weights != nullptr && weights[i] == 0) return;
-    gradient[i] += by.by_f * (f[i] - by.mean_f) + by.by_j * (j[i] - by.mean_j);
+    if (!weights.empty() && weights[i] == 0) return;
+    gradient.set(i, gradient[i] + by.by_f * (f[i] - by.mean_f) + by.by_j * (j[i] - by.mean_j));
   }
 };
 
-// out = factor·in, added to what is there if `adds`; in: null for 1.
+// out = factor·in, added to what is there if `adds`; in: empty for 1.
 struct Scale {
-  float factor;
-  const float* in;
-  float* out;
+  double factor;
+  Reals in, out;
   bool adds;
 
   __device__ void operator()(std::int64_t i) const {
-    const float value = in == nullptr ? factor : factor * in[i];
-    out[i] = adds ? out[i] + value : value;
+    const double value = in.empty() ? factor : factor * in[i];
+    out.set(i, adds ? out[i] + value : value);
   }
 };
 
@@ -98,8 +95,7 @@ struct Blend {
   Sizes box;
   std::int64_t first, by_y, by_z;  // voxels of the grid
   int rank;
-  const float *m, *b;
-  float* u;
+  Reals m, b, u;
 
   __device__ void operator()(std::int64_t i) const {
     if (m[i] == 0) return;
@@ -107,42 +103,42 @@ struct Blend {
     box.place(i, at);
     const std::int64_t voxel = first + at[2] * by_z + at[1] * by_y + at[0];
     for (int c = 0; c < rank; ++c) {
-      float& value = u[voxel * rank + c];
-      value += m[i] * (b[i * rank + c] - value);
+      const double value = u[voxel * rank + c];
+      u.set(voxel * rank + c, value + m[i] * (b[i * rank + c] - value));
     }
   }
 };
 
-// to = u(x) + u(x + u(x)); places outside are those at the border.
-template <int rank> struct Square {
+// to = d(x) + u(x + d(x)); places outside are those at the border.
+template <class T, int rank> struct Compose {
   Sizes sizes;
-  const float* u;
-  float* to;
+  const T *d, *u;
+  T* to;
 
   __device__ void operator()(std::int64_t i) const {
     int at[3];
     sizes.place(i, at);
-    const float* const own = u + i * rank;
+    const T* const own = d + i * rank;
     int cell = 0, stride = rank, steps[rank];
-    float fraction[rank];
+    T fraction[rank];
     for (int a = 0; a < rank; ++a) {
       const int last = static_cast<int>(sizes.size[a]) - 1;
-      const float place =
-          fminf(fmaxf(static_cast<float>(at[a]) + own[a], 0), static_cast<float>(last));
+      const T moved = static_cast<T>(at[a]) + own[a];
+      const T place = moved > 0 ? moved < static_cast<T>(last) ? moved : static_cast<T>(last) : 0;
       const int first = min(static_cast<int>(place), max(last - 1, 0));
-      fraction[a] = place - static_cast<float>(first);
+      fraction[a] = place - static_cast<T>(first);
       cell += first * stride;
       steps[a] = last > 0 ? stride : 0;
       stride *= static_cast<int>(sizes.size[a]);
     }
-    const auto mix = [](float a, float b, float f) { return fmaf(f, b - a, a); };
+    const auto mix = [](T a, T b, T f) { return fma(f, b - a, a); };
     for (int c = 0; c < rank; ++c) {
-      const auto row = [&](const float* from) { return mix(from[0], from[steps[0]], fraction[0]); };
-      const auto plane = [&](const float* from) {
+      const auto row = [&](const T* from) { return mix(from[0], from[steps[0]], fraction[0]); };
+      const auto plane = [&](const T* from) {
         return mix(row(from), row(from + steps[1]), fraction[1]);
       };
-      const float* const corner = u + cell + c;
-      float value = plane(corner);
+      const T* const corner = u + cell + c;
+      T value = plane(corner);
       if constexpr (rank == 3) value = mix(value, plane(corner + steps[2]), fraction[2]);
       to[i * rank + c] = own[c] + value;
     }
@@ -152,13 +148,13 @@ template <int rank> struct Square {
 struct LargestSquare {
   using Result = Found<1, 1>;  // how many are NaN; the largest
   int rank;
-  const float* field;
+  Reals field;
 
   __device__ void operator()(std::int64_t i, Result& found) const {
-    float square = 0;
+    double square = 0;
     for (int c = 0; c < rank; ++c) square += field[i * rank + c] * field[i * rank + c];
     found.sum[0] += isnan(square) ? 1 : 0;
-    found.largest[0] = fmaxf(found.largest[0], square);
+    found.largest[0] = fmax(found.largest[0], square);
   }
 };
 
@@ -166,30 +162,29 @@ struct Dilate {
   Sizes sizes;
   int axis, by;
   std::int64_t stride;
-  const float* in;
-  float* out;
+  Reals in, out;
 
   __device__ void operator()(std::int64_t i) const {
     int at[3];
     sizes.place(i, at);
     const int extent = static_cast<int>(sizes.size[axis]);
-    float most = 0;
+    double most = 0;
     for (int k = max(at[axis] - by, 0); k <= min(at[axis] + by, extent - 1); ++k) {
-      most = fmaxf(most, in[i + (k - at[axis]) * stride]);
+      most = fmax(most, in[i + (k - at[axis]) * stride]);
     }
-    out[i] = most;
+    out.set(i, most);
   }
 };
 
 // Numbers of the blocks: how many are bad, how many NaN; the largest -determinant, and of the bad
-// the largest -x, x, -y, y, -z, z, which f32 holds up to 2²⁴.
-template <int rank> struct CornerDeterminants {
+// the largest -x, x, -y, y, -z, z.
+template <class T, int rank> struct CornerDeterminants {
   using Result = Found<2, 7>;
   Sizes box;
   int first[3], size[3];
-  const float* u;
-  float accepted;
-  float* flags;
+  const T* u;
+  T accepted;
+  T* flags;
 
   __device__ void operator()(std::int64_t i, Result& found) const {
     int at[3];
@@ -201,56 +196,56 @@ template <int rank> struct CornerDeterminants {
       stride *= size[a];
     }
     // change[side][a][c]: of component c along axis a, forwards and backwards.
-    float change[2][rank][rank];
-    const float* const here = u + voxel * rank;
+    T change[2][rank][rank];
+    const T* const here = u + voxel * rank;
     stride = rank;
     for (int a = 0; a < rank; ++a) {
       const std::int64_t ahead = at[a] + 1 < size[a] ? stride : 0, behind = at[a] > 0 ? stride : 0;
       for (int c = 0; c < rank; ++c) {
-        const float one = a == c ? 1.0f : 0.0f;
-        const float forward = here[ahead + c] - here[c] + one,
-                    backward = here[c] - here[c - behind] + one;
+        const T one = a == c ? 1 : 0;
+        const T forward = here[ahead + c] - here[c] + one,
+                backward = here[c] - here[c - behind] + one;
         change[0][a][c] = ahead == 0 ? backward : forward;
         change[1][a][c] = behind == 0 ? forward : backward;
       }
       stride *= size[a];
     }
-    float least = INFINITY;
+    T least = INFINITY;
     for (int corner = 0; corner < (1 << rank); ++corner) {
-      const float* const x = change[corner & 1][0];
-      const float* const y = change[corner >> 1 & 1][1];
-      float det;
+      const T* const x = change[corner & 1][0];
+      const T* const y = change[corner >> 1 & 1][1];
+      T det;
       if constexpr (rank == 2) {
         det = x[0] * y[1] - x[1] * y[0];
       } else {
-        const float* const z = change[corner >> 2 & 1][2];
+        const T* const z = change[corner >> 2 & 1][2];
         det = x[0] * (y[1] * z[2] - y[2] * z[1]) - y[0] * (x[1] * z[2] - x[2] * z[1]) +
               z[0] * (x[1] * y[2] - x[2] * y[1]);
       }
       least = corner == 0 || det < least || isnan(det) ? det : least;
     }
     const bool is_bad = !(least >= accepted);
-    if (flags != nullptr) flags[i] = is_bad ? 1.0f : 0.0f;
+    if (flags != nullptr) flags[i] = is_bad ? 1 : 0;
     found.sum[1] += isnan(least) ? 1 : 0;
-    found.largest[0] = fmaxf(found.largest[0], -least);
+    found.largest[0] = fmax(found.largest[0], static_cast<double>(-least));
     if (!is_bad) return;
     found.sum[0] += 1;
     for (int a = 0; a < 3; ++a) {
-      const auto place = static_cast<float>(at[a]);
-      found.largest[1 + 2 * a] = fmaxf(found.largest[1 + 2 * a], -place);
-      found.largest[2 + 2 * a] = fmaxf(found.largest[2 + 2 * a], place);
+      const double place = at[a];
+      found.largest[1 + 2 * a] = fmax(found.largest[1 + 2 * a], -place);
+      found.largest[2 + 2 * a] = fmax(found.largest[2 + 2 * a], place);
     }
   }
 };
 
-template <int rank>
-Determinants corner_determinants_of(const GridRows& rows, const float* u, const Box& box,
-    double accepted, float* flags, const Execution& exec) {
-  CornerDeterminants<rank> body{.box = Sizes(box.size),
+template <class T, int rank>
+Determinants corner_determinants_of(const GridRows& rows, const T* u, const Box& box,
+    double accepted, T* flags, const Execution& exec) {
+  CornerDeterminants<T, rank> body{.box = Sizes(box.size),
       .first = {},
       .size = {},
       .u = u,
-      .accepted = static_cast<float>(accepted),
+      .accepted = static_cast<T>(accepted),
       .flags = flags};
   for (std::size_t a = 0; a < 3; ++a) {
     body.first[a] = static_cast<int>(box.first[a]);
@@ -259,7 +254,7 @@ Determinants corner_determinants_of(const GridRows& rows, const float* u, const 
   const std::int64_t count = box.size[0] * box.size[1] * box.size[2];
   const auto found = reduce(rows.device, count, exec, body);
   Determinants result;
-  result.least = -static_cast<double>(found.largest[0]);
+  result.least = -found.largest[0];
   result.bad = static_cast<std::int64_t>(found.sum[0]);
   if (found.sum[1] > 0) result.least = std::nan("");
   if (result.bad == 0) return result;
@@ -273,8 +268,8 @@ Determinants corner_determinants_of(const GridRows& rows, const float* u, const 
 
 }  // namespace
 
-std::int64_t weigh_inside(const GridRows& rows, const Map& voxels, const Grid& to, const float* u,
-    const float* mask, float* weights, const Execution& exec) {
+std::int64_t weigh_inside(const GridRows& rows, const Map& voxels, const Grid& to, Reals u,
+    Reals mask, Reals weights, const Execution& exec) {
   WeighInside body{.sizes = Sizes(rows.size),
       .rank = rows.rank,
       .start = {},
@@ -284,83 +279,86 @@ std::int64_t weigh_inside(const GridRows& rows, const Map& voxels, const Grid& t
       .mask = mask,
       .weights = weights};
   for (std::size_t a = 0; a < 3; ++a) {
-    body.start[a] = static_cast<float>(voxels.shift[a]);
-    body.last[a] = static_cast<float>(to.size[a] - 1);
-    for (std::size_t c = 0; c < 3; ++c)
-      body.by[a][c] = static_cast<float>(voxels.linear.rows[a][c]);
+    body.start[a] = voxels.shift[a];
+    body.last[a] = static_cast<double>(to.size[a] - 1);
+    for (std::size_t c = 0; c < 3; ++c) body.by[a][c] = voxels.linear.rows[a][c];
   }
   return static_cast<std::int64_t>(reduce(rows.device, rows.voxels(), exec, body).sum[0]);
 }
 
 std::int64_t drop_below(
-    const GridRows& rows, const float* value, float least, float* weights, const Execution& exec) {
-  const DropBelow body{value, least, weights};
+    const GridRows& rows, Reals value, double least, Reals weights, const Execution& exec) {
+  const DropBelow body{value, value.rounded(least), weights};
   return static_cast<std::int64_t>(reduce(rows.device, rows.voxels(), exec, body).sum[0]);
 }
 
-std::int64_t count_nonzero(const GridRows& rows, const float* mask, const Execution& exec) {
+std::int64_t count_nonzero(const GridRows& rows, Reals mask, const Execution& exec) {
   const CountNonzero body{mask};
   return static_cast<std::int64_t>(reduce(rows.device, rows.voxels(), exec, body).sum[0]);
 }
 
-Moments moments(const GridRows& rows, const float* f, const float* j, const float* weights,
-    const Execution& exec) {
+Moments moments(const GridRows& rows, Reals f, Reals j, Reals weights, const Execution& exec) {
   const auto found = reduce(rows.device, rows.voxels(), exec, SumMoments{f, j, weights});
   return {found.sum[0], found.sum[1], found.sum[2], found.sum[3], found.sum[4], found.sum[5]};
 }
 
-void add_gradient(const GridRows& rows, const float* f, const float* j, const float* weights,
-    const LinearGradient& by, float* gradient, const Execution& exec) {
+void add_gradient(const GridRows& rows, Reals f, Reals j, Reals weights, const LinearGradient& by,
+    Reals gradient, const Execution& exec) {
   each(rows.device, rows.voxels(), exec, AddGradient{f, j, weights, by, gradient});
 }
 
-void add_scaled(Device device, std::int64_t count, float factor, const float* b, float* a,
-    const Execution& exec) {
-  each(device, count, exec, Scale{factor, b, a, true});
+void add_scaled(
+    Device device, std::int64_t count, double factor, Reals b, Reals a, const Execution& exec) {
+  each(device, count, exec, Scale{a.rounded(factor), b, a, true});
 }
 
-void scale(Device device, std::int64_t count, float factor, const float* in, float* out,
-    const Execution& exec) {
-  each(device, count, exec, Scale{factor, in, out, false});
+void scale(
+    Device device, std::int64_t count, double factor, Reals in, Reals out, const Execution& exec) {
+  each(device, count, exec, Scale{out.rounded(factor), in, out, false});
 }
 
-void fill(Device device, std::int64_t count, float value, float* out, const Execution& exec) {
+void fill(Device device, std::int64_t count, double value, Reals out, const Execution& exec) {
   each(device, count, exec, Scale{value, nullptr, out, false});
 }
 
-void blend(const GridRows& rows, const Box& box, const float* m, const float* b, float* u,
-    const Execution& exec) {
+void blend(const GridRows& rows, const Box& box, Reals m, Reals b, Reals u, const Execution& exec) {
   const std::int64_t by_y = rows.size[0], by_z = by_y * rows.size[1];
   const Blend body{Sizes(box.size), box.first[2] * by_z + box.first[1] * by_y + box.first[0], by_y,
       by_z, rows.rank, m, b, u};
   each(rows.device, box.size[0] * box.size[1] * box.size[2], exec, body);
 }
 
-void square(const GridRows& rows, const float* u, float* to, const Execution& exec) {
-  if (rows.rank == 3) {
-    each(rows.device, rows.voxels(), exec, Square<3>{Sizes(rows.size), u, to});
-  } else {
-    each(rows.device, rows.voxels(), exec, Square<2>{Sizes(rows.size), u, to});
-  }
+void compose(const GridRows& rows, Reals d, Reals u, Reals to, const Execution& exec) {
+  with_type(to, [&]<class T>(T) {
+    const auto run = [&](const auto& body) { each(rows.device, rows.voxels(), exec, body); };
+    const T *const by = d.as<T>(), *const field = u.as<T>();
+    if (rows.rank == 3) {
+      run(Compose<T, 3>{Sizes(rows.size), by, field, to.as<T>()});
+    } else {
+      run(Compose<T, 2>{Sizes(rows.size), by, field, to.as<T>()});
+    }
+  });
 }
 
-double largest_square(const GridRows& rows, const float* field, const Execution& exec) {
+double largest_square(const GridRows& rows, Reals field, const Execution& exec) {
   const auto found = reduce(rows.device, rows.voxels(), exec, LargestSquare{rows.rank, field});
-  return found.sum[0] > 0 ? std::nan("") : static_cast<double>(found.largest[0]);
+  return found.sum[0] > 0 ? std::nan("") : found.largest[0];
 }
 
-Determinants corner_determinants(const GridRows& rows, const float* u, const Box& box,
-    double accepted, float* flags, const Execution& exec) {
-  return rows.rank == 3 ? corner_determinants_of<3>(rows, u, box, accepted, flags, exec)
-                        : corner_determinants_of<2>(rows, u, box, accepted, flags, exec);
+Determinants corner_determinants(const GridRows& rows, Reals u, const Box& box, double accepted,
+    Reals flags, const Execution& exec) {
+  return with_type(u, [&]<class T>(T) {
+    const auto find = rows.rank == 3 ? corner_determinants_of<T, 3> : corner_determinants_of<T, 2>;
+    return find(rows, u.as<T>(), box, accepted, flags.as<T>(), exec);
+  });
 }
 
-void dilate(const GridRows& rows, std::int64_t by, float* flags, const Execution& exec) {
-  const Tensor before = allocate({rows.voxels()}, DType::f32, rows.device, exec);
-  auto* const held = static_cast<float*>(before.data());
+void dilate(const GridRows& rows, std::int64_t by, Reals flags, const Execution& exec) {
+  const DType dtype = flags.is_f64() ? DType::f64 : DType::f32;
+  const Tensor held = allocate({rows.voxels()}, dtype, rows.device, exec);
   std::int64_t stride = 1;
   for (int axis = 0; axis < 3; ++axis) {
-    scale(rows.device, rows.voxels(), 1, flags, held, exec);
+    cuda::scale(rows.device, rows.voxels(), 1, flags, held, exec);
     each(rows.device, rows.voxels(), exec,
         Dilate{Sizes(rows.size), axis, static_cast<int>(by), stride, held, flags});
     stride *= rows.size[static_cast<std::size_t>(axis)];

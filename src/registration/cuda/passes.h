@@ -22,9 +22,9 @@ decltype(all::dilate) dilate;
 decltype(all::largest_square) largest_square;
 decltype(all::corner_determinants) corner_determinants;
 
-/// to = u(x) + u(x + u(x)), where places outside are those at the border. Fields have fewer than
-/// 2³¹ numbers.
-void square(const GridRows& rows, const float* u, float* to, const Execution& exec);
+/// to = d(x) + u(x + d(x)), where places outside are those at the border; d may be u. Fields have
+/// fewer than 2³¹ numbers.
+void compose(const GridRows& rows, Reals d, Reals u, Reals to, const Execution& exec);
 
 // values.cu
 decltype(all::turn) turn;

@@ -276,8 +276,8 @@ TEST(RegistrationCuda, HoldsThreeFieldsAndThreeImagesAtMost) {
     {
       RegisterOptions options{.stages = {RegisterStage::deformable},
           .start = RegisterStart::identity,
-          .iterations = {2},
-          .levels = {1}};
+          .iterations = {2, 2},
+          .levels = {2, 1}};
       if (has_mask) options.fixed_mask = mask_there.view();
       const Registration r = pair.on_gpu(options, exec);
       EXPECT_FALSE(r.inverse_displacement.empty());

@@ -14,24 +14,23 @@ namespace {
 struct Turn {
   int rank;
   double m[3][3];
-  const float* in;
-  float* out;
+  Reals in, out;
 
   __device__ void operator()(std::int64_t i) const {
     double moved[3] = {};
     for (int r = 0; r < rank; ++r) {
-      for (int c = 0; c < rank; ++c) moved[r] += m[r][c] * static_cast<double>(in[i * rank + c]);
+      for (int c = 0; c < rank; ++c) moved[r] += m[r][c] * in[i * rank + c];
     }
-    for (int r = 0; r < rank; ++r) out[i * rank + r] = static_cast<float>(moved[r]);
+    for (int r = 0; r < rank; ++r) out.set(i * rank + r, moved[r]);
   }
 };
 
 struct RoundTo {
   double unit;
-  float* elements;
+  Reals elements;
 
   __device__ void operator()(std::int64_t i) const {
-    elements[i] = static_cast<float>(rint(static_cast<double>(elements[i]) / unit) * unit);
+    elements.set(i, rint(elements[i] / unit) * unit);
   }
 };
 
@@ -53,11 +52,11 @@ struct ToFloats {
 };
 
 struct Threshold {
-  float least;
-  float* elements;
+  double least;
+  Reals elements;
 
   __device__ void operator()(std::int64_t i) const {
-    elements[i] = elements[i] >= least ? 1.0f : 0.0f;
+    elements.set(i, elements[i] >= least ? 1 : 0);
   }
 };
 
@@ -92,8 +91,9 @@ struct LookForSpread {
     if (mask != nullptr && mask[i] == 0) return;
     found.sum[0] += 1;
     found.sum[1] += values[i] == least ? 1 : 0;
-    found.largest[0] = fmaxf(found.largest[0], -values[i]);
-    found.largest[1] = fmaxf(found.largest[1], values[i]);
+    const auto value = static_cast<double>(values[i]);
+    found.largest[0] = fmax(found.largest[0], -value);
+    found.largest[1] = fmax(found.largest[1], value);
   }
 };
 
@@ -138,7 +138,7 @@ struct NextAbove {
 
   __device__ void operator()(std::int64_t i, Result& found) const {
     if ((mask != nullptr && mask[i] == 0) || !(values[i] > bound)) return;
-    found.largest[0] = fmaxf(found.largest[0], -values[i]);
+    found.largest[0] = fmax(found.largest[0], -static_cast<double>(values[i]));
   }
 };
 
@@ -154,12 +154,12 @@ struct Rescale {
 };
 
 struct Divide {
-  const float* share;
-  float least;
-  float* values;
+  Reals share;
+  double least;
+  Reals values;
 
   __device__ void operator()(std::int64_t i) const {
-    values[i] = share[i] > least ? values[i] / share[i] : 0.0f;
+    values.set(i, share[i] > least ? values[i] / share[i] : 0);
   }
 };
 
@@ -192,14 +192,13 @@ struct Lengths {
     const double length = sqrt(square);
     lengths[i] = static_cast<float>(length);
     found.sum[0] += length;
-    found.largest[0] = fmaxf(found.largest[0], lengths[i]);
+    found.largest[0] = fmax(found.largest[0], static_cast<double>(lengths[i]));
   }
 };
 
 }  // namespace
 
-void turn(
-    const GridRows& rows, const Matrix& m, const float* in, float* out, const Execution& exec) {
+void turn(const GridRows& rows, const Matrix& m, Reals in, Reals out, const Execution& exec) {
   Turn body{.rank = rows.rank, .m = {}, .in = in, .out = out};
   for (int r = 0; r < 3; ++r) {
     for (int c = 0; c < 3; ++c) body.m[r][c] = m(r, c);
@@ -208,7 +207,7 @@ void turn(
 }
 
 void round_to(
-    Device device, std::int64_t count, double unit, float* elements, const Execution& exec) {
+    Device device, std::int64_t count, double unit, Reals elements, const Execution& exec) {
   each(device, count, exec, RoundTo{unit, elements});
 }
 
@@ -227,8 +226,8 @@ void to_floats(const TensorView& view, float* out, const Execution& exec) {
 }
 
 void threshold(
-    Device device, std::int64_t count, float least, float* elements, const Execution& exec) {
-  each(device, count, exec, Threshold{least, elements});
+    Device device, std::int64_t count, double least, Reals elements, const Execution& exec) {
+  each(device, count, exec, Threshold{elements.rounded(least), elements});
 }
 
 void normalize_mask(Device device, std::int64_t count, float* elements, const Execution& exec) {
@@ -245,12 +244,12 @@ Spread spread(const GridRows& rows, const float* values, const float* mask, cons
   const auto look = [&](float least) {
     return reduce(rows.device, rows.voxels(), exec, LookForSpread{values, mask, least});
   };
-  const float least = -look(0).largest[0];
+  const auto least = static_cast<float>(-look(0).largest[0]);
   const auto found = look(least);
   return {.count = static_cast<std::int64_t>(found.sum[0]),
       .lowest = static_cast<std::int64_t>(found.sum[1]),
       .least = least,
-      .most = found.largest[1]};
+      .most = static_cast<float>(found.largest[1])};
 }
 
 Neighbours nth_above(const GridRows& rows, const float* values, const float* mask, float least,
@@ -279,9 +278,9 @@ Neighbours nth_above(const GridRows& rows, const float* values, const float* mas
   }
   Neighbours result{.value = value_of_key(known), .next = value_of_key(known)};
   if (has_twin) return result;
-  const float next =
+  const double next =
       -reduce(rows.device, rows.voxels(), exec, NextAbove{values, mask, result.value}).largest[0];
-  if (std::isfinite(next)) result.next = next;
+  if (std::isfinite(next)) result.next = static_cast<float>(next);
   return result;
 }
 
@@ -290,9 +289,8 @@ void rescale(const GridRows& rows, float low, float by, const float* mask, float
   each(rows.device, rows.voxels(), exec, Rescale{low, by, mask, values});
 }
 
-void divide(
-    const GridRows& rows, const float* share, float least, float* values, const Execution& exec) {
-  each(rows.device, rows.voxels(), exec, Divide{share, least, values});
+void divide(const GridRows& rows, Reals share, double least, Reals values, const Execution& exec) {
+  each(rows.device, rows.voxels(), exec, Divide{share, share.rounded(least), values});
 }
 
 Mass mass(const GridRows& rows, const float* values, const Execution& exec) {
@@ -308,7 +306,7 @@ RegisterSummary lengths(const GridRows& rows, const float* field, const Executio
   const Neighbours p99 = cuda::nth_above(rows, begin, nullptr, -1, voxels * 99 / 100, exec);
   return {.mean = all.sum[0] / static_cast<double>(voxels),
       .p99 = static_cast<double>(p99.value),
-      .max = static_cast<double>(all.largest[0])};
+      .max = all.largest[0]};
 }
 
 Tensor upload(Device device, const Extents& shape, const std::vector<double>& numbers,

@@ -122,7 +122,7 @@ __global__ __launch_bounds__(kTile, 3) void warp_kernel(const SIMILIS_GRID_CONST
       const float moved[3] = {static_cast<float>(x) + here[0], static_cast<float>(y) + here[1],
           static_cast<float>(z) + here[2]};
       // Determinants are found while these loads are under way.
-      const Cell cell(p, moved);
+      const Cell<float> cell(p, moved);
       float corner[8];
       cell.load(p, p.moving, corner);
       const float f = p.fixed[voxel];

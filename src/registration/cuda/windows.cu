@@ -357,7 +357,7 @@ __global__ __launch_bounds__(kTile, kBlocks<radius>) void slopes_kernel(
       const float j = next_j, f = next_f;
       const float moved[3] = {static_cast<float>(place.x) + next_u[0],
           static_cast<float>(place.y) + next_u[1], static_cast<float>(out) + next_u[2]};
-      const Cell cell(p, moved);
+      const Cell<float> cell(p, moved);
       float before[3];  // of the gradient
 #pragma unroll
       for (int c = 0; c < 3; ++c) before[c] = next_g[c];

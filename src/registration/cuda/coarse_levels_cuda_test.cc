@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear stages and coarse levels are in f64 on both devices, so that the steps' growth of what
+// rounding makes different leaves a GPU's maps and fields equal to the CPU's.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "src/core/tensor/doubles.h"
+#include "src/gpu/device.h"
+#include "src/registration/deformable.h"
+#include "src/registration/levels.h"
+#include "src/registration/linear.h"
+#include "src/registration/test_images.h"
+#include "tests/on_gpu.h"
+
+namespace similis::registration_internal {
+namespace {
+
+// Two noisy images on different grids. Before the first step voxels meet voxels exactly where the
+// grids do.
+struct Pair {
+  Grid grid, other;
+  Tensor own_values, other_values;
+  Volume fixed, moving;
+  test::Array own_mask, other_mask;
+  test::OnGpu fixed_there, moving_there, own_mask_there, other_mask_there;
+
+  explicit Pair(int rank)
+      : grid(grid_of(rank, {39, 35, 37}, {4, 4.2, 4.4})),
+        other(grid_of(rank, {39, 37, 35}, {4, 4.2, 4.5})),
+        fixed(image_of(
+            grid, blobs(rank, 5), [&](const Point& p) { return waved(p, rank); }, own_values)),
+        moving(image_of(
+            other, blobs(rank, 5), [](const Point& p) { return p; }, other_values)),
+        own_mask(mask_on(grid)),
+        other_mask(mask_on(other)),
+        fixed_there(with_noise(own_values, 3)),
+        moving_there(with_noise(other_values, 4)),
+        own_mask_there(own_mask),
+        other_mask_there(other_mask) {}
+
+  // An image of the device, and its mask if there is one.
+  Image fixed_on(Device device, bool has_mask) const {
+    const bool is_here = device.kind == DeviceKind::cpu;
+    const TensorView mask = is_here ? TensorView(own_mask) : own_mask_there.view();
+    return prepared("fixed", {is_here ? fixed.data : fixed_there.view(), fixed.to_world},
+        has_mask ? mask : TensorView(), false, {});
+  }
+  Image moving_on(Device device, bool has_mask) const {
+    const bool is_here = device.kind == DeviceKind::cpu;
+    const TensorView mask = is_here ? TensorView(other_mask) : other_mask_there.view();
+    return prepared("moving", {is_here ? moving.data : moving_there.view(), moving.to_world},
+        has_mask ? mask : TensorView(), false, {});
+  }
+
+ private:
+  static test::Array mask_on(const Grid& of) {
+    Extents shape = of.image_shape(1);
+    shape = Extents(
+        std::span<const std::int64_t>(shape.begin() + 2, static_cast<std::size_t>(of.rank)));
+    return test::make(shape, DType::u8, test::Layout::dense,
+        [&](std::int64_t i) { return i % of.size[0] < 12 || i % of.size[0] > 15 ? 1 : 0; });
+  }
+  static const Tensor& with_noise(const Tensor& values, std::uint32_t seed) {
+    for (std::int64_t i = 0; i < values.shape.count(); ++i) {
+      values.elements<float>()[i] += static_cast<float>(10 * test::uniform(seed, i));
+    }
+    return values;
+  }
+};
+
+struct Case {
+  const char* name;
+  int rank;
+  std::vector<RegisterStage> stages;
+  std::vector<MetricTerm> metrics = RegisterOptions().metrics;
+  bool has_masks = false;
+};
+
+const Case kCases[] = {{"lncc_and_ncc", 3, {RegisterStage::deformable}},
+    {"under_masks", 3, {RegisterStage::deformable}, RegisterOptions().metrics, true},
+    {"wide_windows", 3, {RegisterStage::deformable}, {{.window_size = 9}}},
+    {"mutual_information", 3, {RegisterStage::deformable}, {{.metric = RegisterMetric::mi}}},
+    {"mean_squares_2d", 2, {RegisterStage::deformable}, {{.metric = RegisterMetric::mse}}},
+    {"lncc_and_ncc_2d", 2, {RegisterStage::deformable}},
+    {"symmetric", 3, {RegisterStage::symmetric}}, {"symmetric_2d", 2, {RegisterStage::symmetric}}};
+
+class CoarseLevelsCuda : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(CoarseLevelsCuda, AreTheCpus) {
+  if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << "there is no GPU";
+  const Case& c = kCases[GetParam()];
+  const Pair pair(c.rank);
+  const RegisterOptions options{.stages = c.stages,
+      .metrics = c.metrics,
+      .iterations = {25, 15},
+      .levels = {4, 2},
+      .tolerance = 0};
+  const auto run = [&](Device device) {
+    const Image fixed = pair.fixed_on(device, c.has_masks),
+                moving = pair.moving_on(device, c.has_masks), none;
+    DeformableResult result =
+        run_deformable(c.stages.back(), {fixed, moving, none, none}, Map(), options, Watch(), {});
+    result.u = on_cpu(result.u, {});
+    return result;
+  };
+  const DeformableResult cpu = run({}), gpu = run({DeviceKind::cuda, 0});
+  for (std::size_t l = 0; l < 2; ++l) {
+    const RegisterLevel &own = cpu.report.levels[l], &other = gpu.report.levels[l];
+    ASSERT_EQ(other.loss.size(), own.loss.size());
+    for (std::size_t i = 0; i < own.loss.size(); ++i) {
+      EXPECT_NEAR(other.loss[i], own.loss[i], 1e-9) << l << ' ' << i;
+    }
+  }
+  double difference = 0, moved = 0;
+  const std::vector<double> here = to_doubles(cpu.u), there = to_doubles(gpu.u);
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    difference = std::max(difference, std::abs(here[i] - there[i]));
+    moved = std::max(moved, std::abs(here[i]));
+  }
+  EXPECT_GT(moved, 0.5);
+  EXPECT_LT(difference, 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(RegistrationCuda, CoarseLevelsCuda,
+    testing::Range<std::size_t>(0, std::size(kCases)),
+    [](const auto& at) { return std::string(kCases[at.param].name); });
+
+TEST(RegistrationCuda, LinearStagesFindTheCpusMaps) {
+  if (gpu::device_count(DeviceKind::cuda) == 0) GTEST_SKIP() << "there is no GPU";
+  for (const int rank : {2, 3}) {
+    const Pair pair(rank);
+    for (const MetricTerm& metric : {MetricTerm{.metric = RegisterMetric::mi, .num_bins = 32},
+             MetricTerm{.metric = RegisterMetric::ncc}}) {
+      for (const bool has_masks : {false, true}) {
+        SCOPED_TRACE(std::to_string(rank) + (has_masks ? " masks" : ""));
+        const RegisterOptions options{.linear_metric = metric};
+        const auto map_on = [&](Device device) {
+          return run_linear(pair.fixed_on(device, has_masks), pair.moving_on(device, has_masks),
+              {RegisterStage::rigid, RegisterStage::affine}, options, Watch(), {})
+              .map;
+        };
+        const Map cpu = map_on({}), gpu = map_on({DeviceKind::cuda, 0});
+        for (const Point& p : {Point{70, 0, 0}, Point{0, 70, 0}, Point{0, 0, 70}}) {
+          const Point apart = cpu(p) - gpu(p);
+          EXPECT_LT(std::hypot(apart[0], apart[1], apart[2]), 1e-6);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace similis::registration_internal
