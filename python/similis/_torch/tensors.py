@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import torch
@@ -22,10 +21,10 @@ TELLS_KEYS = HAS_LIBRARY and hasattr(torch._C.DispatchKeySet, "raw_repr")
 _dispatch_keys = torch._C._dispatch_keys
 
 
-@functools.lru_cache(maxsize=4)
-def _keys_of_memory(is_cuda: bool) -> int:
-    """The dispatch keys of a tensor that is nothing but memory on this device."""
-    return _dispatch_keys(torch.empty(0, device="cuda" if is_cuda else "cpu")).raw_repr()
+def _keys_of_memory(tensor: Tensor) -> int:
+    """The dispatch keys of a tensor that is nothing but memory on this tensor's device."""
+    keys: int = _dispatch_keys(torch.empty(0, device=tensor.device)).raw_repr()
+    return keys
 
 
 _known_keys: set[int] = set()  # of tensors that were nothing but memory
@@ -38,7 +37,8 @@ def is_memory(tensor: Tensor) -> bool:
         return False
     keys = _dispatch_keys(tensor).raw_repr()
     if keys not in _known_keys:
-        if keys != _keys_of_memory(tensor.is_cuda):
+        # A mode or a transform gives new tensors other keys.
+        if somebody_looks() or keys != _keys_of_memory(tensor):
             return False
         _known_keys.add(keys)
     return True

@@ -259,3 +259,27 @@ def test_wrong_arguments_are_errors():
         with pytest.raises((TypeError, RuntimeError)):
             call()
     assert attempt(10**6, 0, 0, x) != 0
+
+
+def test_a_first_call_in_a_mode_spoils_none_after_it(monkeypatch):
+    from torch.func import grad
+
+    from similis._torch import tensors
+
+    if not tensors.TELLS_KEYS:
+        pytest.skip("this torch does not tell a tensor's keys")
+
+    def look(tensor):
+        tensors.is_memory(tensor)
+        return tensor.sum()
+
+    for first in (
+        torch.inference_mode()(lambda: tensors.is_memory(torch.zeros(2))),
+        lambda: grad(look)(torch.zeros(2)),
+    ):
+        monkeypatch.setattr(tensors, "_known_keys", set())
+        first()
+        assert tensors.is_memory(torch.zeros(2))
+        left = []
+        grad(lambda x: (left.append(x), x.sum())[1])(torch.zeros(2))
+        assert not tensors.is_memory(left[0])
