@@ -155,14 +155,14 @@ struct Registration {
 
 /// Registers moving to fixed. The same arguments give the same bits, for any number of threads and
 /// in every run on a GPU. Maps of a CPU and of a GPU agree to 0.02 voxel on average: linear stages
-/// and coarse levels are in f64, and find the same. It waits for the GPU. Memory: about 60 B per fixed voxel and channel beside both images; on a GPU
-/// at most 52 in the greedy stage with its defaults. The metric dice adds 20 B per voxel and label.
-/// Throws InvalidArgument if the images have different numbers of axes or channels, an extent below
-/// 2, a value that is not finite, or one value only; a mask has another shape or counts no voxel;
-/// labels are missing, are no integers, or are not shared by the images; a
-/// map is singular; the images are on different devices, or have 2³¹ voxels or more on a GPU; the
-/// start lays less than 5 % of the fixed voxels over the moving grid; or an
-/// option is outside its range.
+/// and coarse levels are in f64, and find the same. It waits for the GPU. Memory: about 60 B per
+/// fixed voxel and channel beside both images; on a GPU at most 52 in the greedy stage with its
+/// defaults. The metric dice adds 20 B per voxel and label. Throws InvalidArgument if the images
+/// have different numbers of axes or channels, an extent below 2, a value that is not finite, or
+/// one value only; a mask has another shape or counts no voxel; labels are missing, are no
+/// integers, or are not shared by the images; a map is singular; the images are on different
+/// devices, or have 2³¹ voxels or more on a GPU; the start lays less than 5 % of the fixed voxels
+/// over the moving grid; or an option is outside its range.
 SIMILIS_API Registration register_images(const Volume& fixed, const Volume& moving,
     const RegisterOptions& options = {}, const Execution& exec = {});
 

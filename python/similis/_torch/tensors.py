@@ -22,8 +22,9 @@ _dispatch_keys = torch._C._dispatch_keys
 
 
 def _keys_of_memory(tensor: Tensor) -> int:
-    """The dispatch keys of a tensor that is nothing but memory on this tensor's device."""
-    keys: int = _dispatch_keys(torch.empty(0, device=tensor.device)).raw_repr()
+    """The dispatch keys of a tensor that is nothing but memory on a GPU, if this one is, or the CPU."""
+    device = tensor.device if tensor.is_cuda else "cpu"
+    keys: int = _dispatch_keys(torch.empty(0, device=device)).raw_repr()
     return keys
 
 

@@ -63,7 +63,7 @@ def greedy(fixed, moving, settings):
             assert float(difference.max()) < 0.005, (slabs.sizes, float(difference.max()))
         assert len(found.history) == len(whole.history) == 8
         for ours, theirs in zip(found.history, whole.history):
-            assert abs(ours["loss"] - theirs["loss"]) < 1e-3, (slabs.sizes, ours, theirs)
+            assert abs(ours["loss"] - theirs["loss"]) < 1e-4, (slabs.sizes, ours, theirs)
             assert all(ours[key] == theirs[key] for key in ("stage", "level", "iteration"))
         losses = [each["loss"] for each in found.history]
         assert losses[-1] < losses[0] - 0.2 and found.min_jacobian >= 0.1
@@ -106,14 +106,12 @@ def masked(fixed, moving, settings):
         )  # fmt: skip
         assert [each["stage"] for each in found.history] == [each["stage"] for each in whole.history]
         for ours, theirs in zip(found.history, whole.history):
-            assert abs(ours["loss"] - theirs["loss"]) < 1e-3, (k, slabs.sizes, ours, theirs)
+            assert abs(ours["loss"] - theirs["loss"]) < 1e-4, (k, slabs.sizes, ours, theirs)
         u = found.displacement
         if u.numel():
             difference = (u - own(wanted, slabs, 1)).abs()
-            # Windows of few voxels, as between a mask and a gap, make much of rounding.
-            most = 0.1 if k == 1 else 0.01
-            assert float(difference.max()) < most, (k, slabs.sizes, float(difference.max()))
-            assert float(difference.mean()) < 0.005, (k, slabs.sizes, float(difference.mean()))
+            assert float(difference.max()) < 0.01, (k, slabs.sizes, float(difference.max()))
+            assert float(difference.mean()) < 0.001, (k, slabs.sizes, float(difference.mean()))
         alike_on_all_ranks(found.affine, "masked", k)
 
 
@@ -131,7 +129,7 @@ def registered(fixed, moving, options):
     )
     assert len(found.history) == len(whole.history)
     for ours, theirs in zip(found.history, whole.history):
-        assert abs(ours["loss"] - theirs["loss"]) < 1e-3, (slabs.sizes, ours, theirs)
+        assert abs(ours["loss"] - theirs["loss"]) < 1e-4, (slabs.sizes, ours, theirs)
         assert all(ours[key] == theirs[key] for key in ("stage", "level", "iteration"))
     u = found.displacement
     if u is not None and u.numel():

@@ -18,9 +18,9 @@ from ..gathering import gathered
 from ..slabs import Slabs
 from .folds import guard_or_shorten
 from .greedy import GreedyLevel
-from .images import SOFTNESS, Image, blurred, resampled_field, shrunk
+from .images import SOFTNESS, Image, blurred, in_f64, resampled_field, shrunk
 from .intensities import noise_of
-from .levels import LevelPair, Settings
+from .levels import LevelPair, Settings, without_last_digits
 from .linear import Placed
 from .metrics import Term
 from .symmetric import SymmetricLevel, exponential, guard_exponentials
@@ -137,7 +137,7 @@ class Deformable:
             if field is None:
                 field = grid.values.new_zeros([1, *grid.values.shape[2:], len(grid.scale)])
             else:
-                if grid.size != before.size:
+                if grid.size != before.size or field.dtype != grid.values.dtype:
                     field = resampled_field(field, before, grid)
                 field, _ = self._settled(field, grid)
             before = grid
@@ -151,7 +151,7 @@ class Deformable:
             if not goes_on:
                 break
         assert field is not None
-        if before.size != whole.size:
+        if field.dtype != whole.values.dtype:
             field = resampled_field(field, before, whole)
         field, least = self._settled(field, whole)
         return exponential(field, whole, 1) if self.is_symmetric else field, least
@@ -216,10 +216,11 @@ class Deformable:
         return math.hypot(own, other) / math.sqrt(2)
 
     def _level_images(self, fixed: Image, moving: Image, factor: int) -> LevelPair:
-        """fixed on the level's grid, and both as smooth on their own."""
+        """fixed on the level's grid, and both as smooth on their own; those of coarse levels in f64."""
         spacing, other = self.pair.fixed.spacing, self.pair.moving.spacing
         if factor == 1:
             return LevelPair(fixed, fixed, moving)
+        fixed, moving = in_f64(fixed), in_f64(moving)
         millimetres = SOFTNESS * factor * min(spacing)
         soft = fixed
         if self.is_symmetric:
@@ -232,4 +233,5 @@ def _largest(g: Tensor, slabs: Slabs, goes_on: bool) -> tuple[float, bool]:
     """The length of the longest vector of all ranks, and whether no rank ends here."""
     own = float(g.square().sum(-1).max()) if g.numel() else 0.0
     every = gathered(slabs, torch.tensor([own, float(goes_on)], device="cpu").double())
-    return math.sqrt(max(float(each[0]) for each in every)), all(bool(each[1]) for each in every)
+    largest = without_last_digits(math.sqrt(max(float(each[0]) for each in every)))
+    return largest, all(bool(each[1]) for each in every)

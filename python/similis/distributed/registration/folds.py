@@ -71,7 +71,7 @@ def bad_voxels(u: Tensor, slabs: Slabs, bound: float) -> tuple[Tensor, int, floa
 
 def repaired(u: Tensor, bad: Tensor, slabs: Slabs) -> Tensor:
     """u smoothed about bad voxels."""
-    flags = bad[:, None].float()
+    flags = bad[:, None].to(u.dtype)
     wanted = halos(slabs, _DILATION, _DILATION)
     rows = rows_of(flags, slabs, wanted, 2)
     if flags.numel():

@@ -14,7 +14,7 @@ from torch import Tensor
 from .. import fields
 from .curvature import Preconditioner
 from .folds import guard
-from .levels import MOMENTUM, LevelPair, Settings, displaced
+from .levels import MOMENTUM, LevelPair, Settings, displaced, drop_last_digits
 from .metrics import MovedMetrics, Term
 
 _HALVINGS = 4
@@ -57,11 +57,14 @@ class GreedyLevel:
     def advance(self, length: float, largest: float) -> bool:
         """Takes a step of so many voxels along a direction whose longest vector is `largest`; False
         if no step is valid."""
+        if self._damped is None:
+            self.along = self._last = drop_last_digits(self.along, largest)
         grid, d = self._grid, self.along * (length / largest)
         for halvings in range(_HALVINGS + 1):
             d = d * 0.5 if halvings else d
             composed = d + displaced(self.field, d, grid)
             composed = fields.smooth(composed, self._settings.elastic, grid.slabs, field=True)
+            composed = drop_last_digits(composed, 1)
             passed, repaired, _ = guard(composed, grid.slabs, self._settings.min_jacobian)
             if passed:
                 self.field = repaired

@@ -81,8 +81,13 @@ def averaged(values: Tensor, share: Optional[Tensor]) -> Tensor:
     return torch.where(share > LEAST_SHARE, values / share, 0.0)
 
 
+def in_f64(image: Image) -> Image:
+    mask = None if image.mask is None else image.mask.double()
+    return replace(image, values=image.values.double(), mask=mask)
+
+
 def _binary(mask: Optional[Tensor]) -> Optional[Tensor]:
-    return None if mask is None else (mask >= _HALF).float()
+    return None if mask is None else (mask >= _HALF).to(mask.dtype)
 
 
 def _smoothed(image: Image, sigma: Sequence[float]) -> Image:
@@ -128,7 +133,9 @@ def resampled(image: Image, grid: Image) -> Image:
 
 
 def resampled_field(u: Tensor, old: Image, grid: Image) -> Tensor:
+    """A field on another grid, in the type of its image."""
     as_image = Image(u.movedim(-1, 1), old.slabs, old.scale, old.shift)
     moved = resampled(as_image, grid).values.movedim(1, -1)
     factors = [a / b for a, b in zip(rows_first(old.scale), rows_first(grid.scale))]
-    return (moved.double() * torch.tensor(factors).double().to(u.device)).float()
+    in_f64 = moved.double() * torch.tensor(factors).double().to(u.device)
+    return in_f64.to(grid.values.dtype)

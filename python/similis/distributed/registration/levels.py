@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Optional
 
+import torch
 from torch import Tensor
 
 from .. import transforms
@@ -32,6 +34,21 @@ class Settings:
     elastic: float
     min_jacobian: float
     damping: Optional[float]
+
+
+def without_last_digits(number: float) -> float:
+    """A number to 30 bits."""
+    mantissa, exponent = math.frexp(number)
+    return math.ldexp(round(math.ldexp(mantissa, 30)), exponent - 30)
+
+
+def drop_last_digits(field: Tensor, largest: float) -> Tensor:
+    """A field of f64, whose vectors are about as long as `largest` at most, rounded so far that any
+    split goes on from the same bits. A field of f32 stays."""
+    if field.dtype != torch.float64:
+        return field
+    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1 - 16)
+    return (field / unit).round_().mul_(unit)
 
 
 def displaced(u: Tensor, by: Tensor, grid: Image) -> Tensor:

@@ -10,6 +10,7 @@ enough. An image that is no larger is gathered as it is stored, and its map is t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
@@ -99,7 +100,11 @@ def _centre_of_mass(placed: Placed) -> Tensor:
         sums[:d] += torch.stack([(values * each).sum() for each in places])
         sums[d] += values.sum()
     whole = sum_of_ranks(slabs, sums).cpu()
-    return placed.to_mm @ (whole / whole[-1])
+    extent = max(n * each for n, each in zip(image.size, placed.spacing))
+    unit = math.ldexp(1.0, math.frexp(extent)[1] - 1 - 20)  # no split's last digits
+    centre = placed.to_mm @ (whole / whole[-1])
+    centre[:-1] = (centre[:-1] / unit).round() * unit
+    return centre
 
 
 def _start(fixed: Placed, moving: Placed, init: str) -> Tensor:

@@ -24,6 +24,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "mi": {"bins": 48, "sampling": 1.0, "weight": 1.0},
     "dice": {"weight": 1.0},
 }
+_SLACK = 1e-3  # voxels outside of a grid that count as inside, against rounding
+# Places are often voxels exactly, where rounding would choose the side on which a slope is taken.
+_BESIDE_VOXELS = 1e-4
 _INSIDE_MASK = 0.999  # of a moved mask, which counts from there on
 
 
@@ -54,9 +57,10 @@ def terms_of(metrics: Sequence[Metric]) -> list[Term]:
 class _Placed:
     """Where the voxels of `still` lie in `moved`, another image, under a map and a field."""
 
-    def __init__(self, still: Image, moved: Image, affine: Tensor) -> None:
+    def __init__(self, still: Image, moved: Image, affine: Tensor, beside: float = 0.0) -> None:
         self.still, self.moved = still, moved
-        self.linear, self.shift = between(still, affine, moved)
+        self.linear, shift = between(still, affine, moved)
+        self.shift = shift + beside
         device = still.values.device
         self.matrix = coordinates(self.linear, self.shift, still.size, moved.size).to(device)
         self.by_u = units(self.linear, moved.size).to(device)
@@ -74,24 +78,25 @@ class _Placed:
         """1 where a voxel counts and is moved to one that does, else 0: [1,1,z,Y,X]."""
         still, moved = self.still, self.moved
         d, slabs, device = len(still.scale), still.slabs, still.values.device
+        dtype = still.values.dtype
         ranges = [torch.arange(n, device=device).double() for n in still.size]
         ranges[0] = ranges[0][slabs.start : slabs.stop]
         inside = torch.ones([1, *still.values.shape[2:]], dtype=torch.bool, device=device)
         for a in range(d):
-            at = torch.full([1] * (d + 1), float(self.shift[a]), device=device).float()
+            at = torch.full([1] * (d + 1), float(self.shift[a]), device=device).to(dtype)
             for c in range(d):
                 shape = [-1 if k == d - c else 1 for k in range(d + 1)]
                 along = float(self.linear[a, c]) * ranges[d - 1 - c]
-                at = at + along.float().reshape(shape)
+                at = at + along.to(dtype).reshape(shape)
                 if u is not None:
                     at = at + float(self.linear[a, c]) * u[..., c]
-            inside &= (at >= 0) & (at <= moved.size[d - 1 - a] - 1)
+            inside &= (at >= -_SLACK) & (at <= moved.size[d - 1 - a] - 1 + _SLACK)
         inside = inside[:, None]
         if still.mask is not None:
             inside &= still.mask != 0
         if moved.mask is not None:
             inside &= self.sampled(moved.mask, u) >= _INSIDE_MASK
-        return inside.float()
+        return inside.to(dtype)
 
 
 def laid_on(grid: Image, moved: Image, affine: Tensor) -> Image:
@@ -115,7 +120,7 @@ class _MovedMetric:
     def __init__(
         self, still: Image, moved: Image, affine: Tensor, terms: list[Term], seed: int
     ) -> None:
-        self.place = _Placed(still, moved, affine)
+        self.place = _Placed(still, moved, affine, _BESIDE_VOXELS)
         self.still, self.moved, self.terms, self.seed = still, moved, terms, seed
 
     def value_and_gradient(self, u: Tensor) -> tuple[float, Tensor]:

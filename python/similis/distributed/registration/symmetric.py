@@ -24,7 +24,7 @@ from ..gathering import gathered, sum_of_ranks
 from ..slabs import Slabs
 from .folds import REPAIRS, bad_voxels, guard_or_shorten, repaired
 from .images import Image, coordinates, identity, rows_first, units
-from .levels import MOMENTUM, LevelPair, Settings, displaced
+from .levels import MOMENTUM, LevelPair, Settings, displaced, drop_last_digits
 from .linear import Placed
 from .metrics import MovedMetrics, Term, laid_on
 
@@ -110,8 +110,10 @@ class SymmetricLevel:
     def advance(self, length: float, largest: float) -> bool:
         """Takes a step of so many voxels along a direction whose longest vector is `largest`. Folds
         are looked for at a level's end."""
+        self.along = self._last = drop_last_digits(self.along, largest)
         v = self.field.add(self.along, alpha=length / largest)
-        self.field = fields.smooth(v, self._settings.elastic, self._grid.slabs, field=True)
+        v = fields.smooth(v, self._settings.elastic, self._grid.slabs, field=True)
+        self.field = drop_last_digits(v, 1)
         return True
 
 
