@@ -354,6 +354,11 @@ class FastPath {
     if (!Division::has_shorter_chunks(g_)) return {};
     return {.divisor = 5, .margin = 8 * g_.radius[0] + 1};
   }
+  bool is_wide(const Box& box) const {
+    constexpr std::int64_t kSecondLevelBytes = std::int64_t{50} << 20;  // of an H200
+    const std::int64_t pixels = std::int64_t{box.rows.length()} * box.columns.length();
+    return pixels * 2 * (2 * g_.radius[0] + 2) * std::int64_t{sizeof(float)} > kSecondLevelBytes;
+  }
   double begin() const { return 1 + 0.6 * (g_.radius[0] + 1); }
   std::array<int, 3> radius() const { return {g_.radius[0], g_.radius[1], g_.radius[2]}; }
   Tiles window_tiles(const Box& box, int volumes, int threads_across = 0) const {
@@ -366,10 +371,11 @@ class FastPath {
         .along = box.rows.length(),
         .planes = box.planes.length(),
         .volumes = volumes,
-        .lines = 0.2 * std::max(0, g_.radius[1] - 3),  // most arrive in time
+        .lines = 0.2 * std::max(0, g_.radius[1] - (is_wide(box) ? 0 : 3)),  // most arrive in time
         .has_whole_runs = takes_whole_runs(kind_under(plan_.pass, form_)),
         .threads_across = threads_across,
-        .begin = begin()};
+        .begin = begin(),
+        .is_wide = is_wide(box)};
     return remembered_tiles({work, window_room_, radius(), form_, false}, [&](const Tiles& tiles) {
       return form_ == Form::valid ? valid_window_bytes(tiles, g_.radius)
                                   : window_bytes(tiles, g_.radius, form_);
@@ -388,7 +394,8 @@ class FastPath {
         .lines = 2.0 * g_.radius[2],
         .has_whole_runs = true,
         .threads_across = 0,
-        .begin = begin()};
+        .begin = begin(),
+        .is_wide = is_wide(box)};
     Tiles tiles = remembered_tiles({work, gradient_room_, radius(), form_, true},
         [&](const Tiles& t) { return gradient_bytes(t, g_.radius, form_); });
     std::swap(tiles.count_x, tiles.count_y);

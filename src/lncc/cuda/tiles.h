@@ -23,6 +23,7 @@ struct Work {
   int threads_across;  ///< of each tile; 0: any
   double begin;        ///< the cost of a chunk's first plane above that of any other, in planes
   bool fills_rounds = false;  ///< chunks are cut again so that no round of blocks is partly idle
+  bool is_wide = false;  ///< a window's planes of both images are more than the second-level cache
 
   bool operator==(const Work&) const = default;
 };
@@ -39,21 +40,25 @@ struct Room {
 
 /// Returns what a plane costs a multiprocessor that runs so many blocks at once, above what it
 /// costs one that runs many: others work while a block waits at its barriers. Of an H200.
-inline double waiting(std::int64_t blocks) { return blocks == 1 ? 1.15 : blocks == 2 ? 1.04 : 1; }
+inline double waiting(const Work& work, std::int64_t blocks) {
+  if (work.is_wide) return blocks == 1 ? 1.06 : 1;
+  return blocks == 1 ? 1.15 : blocks == 2 ? 1.04 : 1;
+}
 
 /// Cuts the planes into as many chunks as fill the device once, twice or three times, and returns
 /// the cost of the best cut; tiles.chunk_planes is their length. Each multiprocessor takes its
 /// blocks in rounds, and is the faster the more warps it has to hide latency: on an H200 a plane
 /// takes as long in each round as 16 warps more would. Tiles with many threads along an axis were a
-/// little slower there, by 1 % for each.
+/// little slower there, by 1 % for each. These costs were found with volumes up to 384×320×448;
+/// wide planes keep those of before, by which 512×1024×1024 took less.
 inline double cut(Tiles& tiles, const Work& work, const Room& room, std::int64_t bytes) {
   constexpr double kWarpsOfLatency = 16;
   const std::int64_t columns = std::int64_t{tiles.count_x} * tiles.count_y * tiles.volumes;
   const std::int64_t fit = std::max<std::int64_t>(
       1, std::min<std::int64_t>(room.threads / tiles.threads(), room.bytes / (bytes + kReserved)));
   const double latency = kWarpsOfLatency * 32 / tiles.threads();  // in blocks
-  const double rim =
-      (1 + work.lines / (tiles.threads_along * kOutputs)) * (1 + 0.01 * (tiles.threads_along - 1));
+  const double rim = (1 + work.lines / (tiles.threads_along * kOutputs)) *
+                     (1 + (work.is_wide ? 0 : 0.01) * (tiles.threads_along - 1));
   double least = 0;
   for (int times = 1; times <= 3; ++times) {
     const std::int64_t chunks =
@@ -62,10 +67,11 @@ inline double cut(Tiles& tiles, const Work& work, const Room& room, std::int64_t
     const std::int64_t turns =
         pieces<std::int64_t>(columns * pieces(work.planes, length), room.multiprocessors);
     const double rounds =
-        work.fills_rounds ? static_cast<double>(turns) / static_cast<double>(std::min(turns, fit))
-                          : static_cast<double>(pieces(turns, fit));
+        work.fills_rounds || work.is_wide
+            ? static_cast<double>(turns) / static_cast<double>(std::min(turns, fit))
+            : static_cast<double>(pieces(turns, fit));
     const double cost = tiles.threads() * (length + work.begin) *
-                        (static_cast<double>(turns) + latency * rounds) * rim * waiting(fit);
+                        (static_cast<double>(turns) + latency * rounds) * rim * waiting(work, fit);
     if (least > 0 && cost >= least) continue;
     least = cost;
     tiles.chunk_planes = length;
