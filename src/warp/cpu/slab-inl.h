@@ -289,8 +289,8 @@ template <class T> struct SlabOfImage {
 #if HWY_TARGET <= HWY_AVX2
     if constexpr (kHasBlocks) {
       const hn::Repartition<double, hn::ScalableTag<T>> pairs;
-      const auto store = [&](auto first, auto second) HWY_ATTR {
-        const auto a = hn::BitCast(pairs, first), b = hn::BitCast(pairs, second);
+      const auto store = [&](auto low, auto high) HWY_ATTR {
+        const auto a = hn::BitCast(pairs, low), b = hn::BitCast(pairs, high);
         hn::Store(hn::BitCast(d, hn::InterleaveLower(pairs, a, b)), d, to);
         hn::Store(hn::BitCast(d, hn::InterleaveUpper(pairs, a, b)), d, to + hn::Lanes(d));
         to += 2 * hn::Lanes(d);
