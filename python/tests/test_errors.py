@@ -350,7 +350,7 @@ def test_whatever_is_passed_returns_or_is_refused():
         (lambda x: similis.ncc(x, x, mask=x), "ncc: it takes no mask yet"),
         (
             lambda x: similis.mse(x, x, foo=1),
-            "mse: there is no option foo; it takes reduction, channel_axis",
+            "mse: there is no option foo; it takes reduction, mask, channel_axis",
         ),
         (
             lambda x: similis.ncc_loss(x, x, reduction="none"),

@@ -76,6 +76,7 @@ def test_submodules_are_found_without_an_import_of_their_own(run_python):
         (lambda: nn.NCCLoss(channel_axis="last"), "nn.NCCLoss: channel_axis is 'last'; it must be an"),
         (lambda: nn.PSNR(1.0, "mean", None, 4), "PSNR: 4 options came without a name; it takes 3"),
         (lambda: nn.FloatSSIM(scale=11), "nn.FloatSSIM: scale is 11; it must be"),
+        (lambda: nn.SSIM(mask=1), "nn.SSIM: mask is no option; give it with the images of each call"),
         (lambda: nn.SSIM(win_size=7), "nn.SSIM: there is no option win_size; here it is window_size"),
     ],
 )

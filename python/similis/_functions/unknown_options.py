@@ -43,11 +43,14 @@ def refuse_options(called: str, given: Iterable[str], function: Callable[..., An
     import inspect  # which would take most of the package's import
 
     named = inspect.signature(function).parameters.values()
-    taken = [each.name for each in named if each.kind == each.KEYWORD_ONLY]
-    taken = [each for each in taken if not takes_array(each)]
+    every = [each.name for each in named if each.kind == each.KEYWORD_ONLY]
+    is_call = "." not in called  # a module takes options when it is made, arrays when it is called
+    taken = [each for each in every if is_call or not takes_array(each)]
     name = next(each for each in given if each not in taken)
     words = f"{called}: there is no option {name}; it takes {', '.join(taken)}"
-    if "mask" in name:
+    if name in every:
+        words = f"{called}: {name} is no option; give it with the images of each call"
+    elif "mask" in name:
         words = f"{called}: it takes no {name} yet"
     elif name in _HERE and _HERE[name].replace("=", " ").split()[0] in taken:
         words = f"{called}: there is no option {name}; here it is {_HERE[name]}"

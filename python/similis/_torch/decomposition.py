@@ -249,8 +249,11 @@ def _ncc(x: Tensor, y: Tensor, measure: Measure) -> Tensor:
 def _halved(planes: Tensor, rule: str) -> Tensor:
     sides = planes.shape[2:]
     pool = F.avg_pool2d if len(sides) == 2 else F.avg_pool3d
-    if rule == "vainf":
+    if rule == "vainf" and min(sides) > 1:
         return pool(planes, 2, padding=[side % 2 for side in sides])
+    if rule == "vainf":  # torch refuses to pool an axis of one voxel in 3D, whatever its padding
+        rims = [side % 2 for side in reversed(sides) for _ in range(2)]
+        return pool(F.pad(planes, rims), 2)
     before = int(rule == "piq" and any(side % 2 for side in sides))
     around = []
     for side in reversed(sides):

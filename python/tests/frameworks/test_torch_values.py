@@ -2,6 +2,7 @@
 """Values and gradients of torch's tensors, against the measures composed of torch's operators."""
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,9 +22,19 @@ def composed(monkeypatch):
     """composed(measure, x, y, …): without the library's kernels."""
 
     def call(measure, *arguments, **options):
+        compositions = []
+
+        def evaluate(*arguments):
+            compositions.append(arguments)
+            return decomposition.evaluate(*arguments)
+
         with monkeypatch.context() as patched:
+            patched.setattr(dispatch, "evaluate_plainly", lambda *arguments: None)
             patched.setattr(torch_measures, "is_transformed", lambda: True)
-            return measure(*arguments, **options)
+            patched.setattr(torch_measures, "decomposition", SimpleNamespace(evaluate=evaluate))
+            value = measure(*arguments, **options)
+        assert compositions
+        return value
 
     return call
 
@@ -89,6 +100,15 @@ def test_ms_ssim(images, composed, downsample, reduction):
     options = {"window_size": 5, "weights": (0.3, 0.3, 0.4), "downsample": downsample}
     for measure in similis.ms_ssim, similis.ms_ssim_loss:
         agree(composed, measure, x, y, reduction=reduction, **options)
+
+
+@pytest.mark.parametrize("downsample", ["vainf", "ceil", "floor", "piq"])
+def test_ms_ssim_of_an_axis_of_one_voxel(images, composed, downsample):
+    x, y = images(1, 2, 9, 11, 1, requires_grad="xy")
+    options = {"window_size": (3, 3, 1), "weights": (0.4, 0.6), "padding": "same"}
+    if downsample == "floor":
+        options["weights"] = (1.0,)  # nothing is left of one voxel
+    agree(composed, similis.ms_ssim, x, y, downsample=downsample, **options)
 
 
 def test_errors_of_pixels(images, composed):
