@@ -315,8 +315,8 @@ void add_register(CommandLine& line) {
   app.add_option("--format", line.register_command.format,
          "format of the report on stdout (default: table)")
       ->type_name("table|json");
-  app.footer(
-      fmt::format("{}\n{}\n{}", kRegisterExamples, wrapped(kRegisterFiles, kColumns), kExitStatus));
+  app.footer(fmt::format(
+      "{}\n{}\n{}", kRegisterExamples, wrapped(kRegisterFiles, kColumns), kWholeExitStatus));
 }
 
 void add_merge(CommandLine& line) {

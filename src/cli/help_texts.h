@@ -19,6 +19,13 @@ inline constexpr const char* kExitStatus = R"(Exit status:
   3  a score misses a limit of --fail-below or --fail-above
   128 + N  signal N ended the run; its scores so far are written)";
 
+// Of a command that has no scores.
+inline constexpr const char* kWholeExitStatus = R"(Exit status:
+  0  success
+  1  something could not be read, computed or written; stderr names it
+  2  the command line is wrong
+  128 + N  signal N ended the run; nothing is written)";
+
 inline constexpr const char* kProgramExamples = R"(Examples:
   similis compare original.png compressed.jpg
   similis compare original.y4m decoded.mp4 --format json -o scores.json

@@ -91,6 +91,7 @@ void remove_gaps(const char* name, bool mask_not_finite, Image& image, const Exe
     float* mask = image.mask.empty() ? nullptr : image.mask.elements<float>();
     const std::int64_t found = look_for_gaps(rows, values, mask, false, exec);
     gaps += found;
+    require(found < rows.voxels(), "{}: {} has no value that is finite", kName, name);
     if (found == 0 || !mask_not_finite) continue;
     if (mask == nullptr) {
       image.mask = image.allocated(1, exec);
@@ -100,8 +101,8 @@ void remove_gaps(const char* name, bool mask_not_finite, Image& image, const Exe
     look_for_gaps(rows, values, mask, true, exec);
   }
   require(gaps == 0 || mask_not_finite,
-      "{}: {} has values that are not finite in {}; mask them or let them be masked", kName, name,
-      counted(gaps, "voxel"));
+      "{}: {} has values that are not finite in {}; mask them, or let nan=mask leave them out",
+      kName, name, counted(gaps, "voxel"));
 }
 
 // To [0, 1], which holds all but the highest thousandth of the values above the least.

@@ -17,6 +17,7 @@
 #include "src/cli/registration/register_files.h"
 #include "src/cli/registration/register_labels.h"
 #include "src/cli/registration/register_options.h"
+#include "src/cli/registration/register_outputs.h"
 #include "src/cli/registration/register_page.h"
 #include "src/cli/registration/register_progress.h"
 #include "src/cli/registration/register_report.h"
@@ -36,37 +37,14 @@ namespace {
 constexpr const char* kDescription = "similis " SIMILIS_VERSION " register";
 
 // An image that --transform-also names.
-struct Also {
-  std::string path, name;
-  ResampleMode mode = ResampleMode::linear;
+struct Also : FurtherOutput {
   media::Volume volume;
 };
 
-std::string stem_of(const std::string& path) {
-  std::string name = std::filesystem::path(path).filename();
-  for (const char* ending : {".gz", ".nii", ".hdr"}) {
-    if (name.ends_with(ending)) name.resize(name.size() - std::string(ending).size());
-  }
-  return name;
-}
-
 std::vector<Also> read_also(const RegisterCommand& command) {
-  constexpr const char* kLabel = ":label";
   std::vector<Also> images;
-  for (const std::string& text : command.also) {
-    Also also{.path = text};
-    if (text.ends_with(kLabel)) {
-      also.path.resize(text.size() - std::string(kLabel).size());
-      also.mode = ResampleMode::label;
-    }
-    also.name = stem_of(also.path) + "Warped";
-    for (const Also& other : images) {
-      if (other.name != also.name) continue;
-      throw UsageError(fmt::format("--transform-also {} and {} would both be written as {}",
-          other.path, also.path, also.name));
-    }
-    also.volume = read_register_volume(also.path);
-    images.push_back(also);
+  for (const FurtherOutput& output : further_outputs(command)) {
+    images.push_back({output, read_register_volume(output.path)});
   }
   return images;
 }
@@ -262,7 +240,7 @@ int register_volumes(const RegisterCommand& command) {
     throw UsageError("--fixed-labels: give --moving-labels too, with which they are compared");
   }
   const int threads = parse_threads(command.threads);
-  require_writable_prefix(command);
+  require_writable_outputs(command, options.stages.back() >= RegisterStage::deformable);
   std::optional<ThreadPool> pool;
   Execution exec;
   if (threads > 0) exec.runner = pool.emplace(threads).runner();

@@ -2,19 +2,15 @@
 #include "src/cli/registration/register_files.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <string_view>
-#include <system_error>
 #include <variant>
 
 #include "src/cli/inputs/media_pair.h"
 #include "src/cli/terminal/notes.h"
 #include "src/cli/terminal/output.h"
-#include "src/cli/usage_error.h"
 #include "src/core/counted.h"
 #include "src/core/require.h"
 #include "src/core/tensor/doubles.h"
@@ -24,7 +20,6 @@
 namespace similis::cli {
 namespace {
 
-namespace fs = std::filesystem;
 using media::Affine;
 
 constexpr double kSameGrid = 0.01;  // voxels
@@ -211,36 +206,6 @@ media::Volume field_volume(const Tensor& field, const RegisterInput& fixed) {
   volume.values = components_apart(field, volume.grid, volume.components);
   volume.intent = media::Intent::vector;
   return volume;
-}
-
-std::string register_path(const RegisterCommand& command, const std::string& name) {
-  return command.output + name;
-}
-std::string register_volume_path(const RegisterCommand& command, const std::string& name) {
-  return register_path(command, name + (command.is_plain ? ".nii" : ".nii.gz"));
-}
-
-void require_writable_prefix(const RegisterCommand& command) {
-  const bool is_folder = command.output.ends_with('/');
-  fs::path folder = fs::path(command.output).parent_path();
-  std::error_code error;
-  if (is_folder && !fs::exists(folder, error)) folder = fs::absolute(folder, error).parent_path();
-  if (folder.empty()) folder = ".";
-  if (!fs::is_directory(folder, error)) {
-    throw Error(fmt::format("-o {}: {} is not a directory", command.output, folder.string()));
-  }
-  if (access(folder.c_str(), W_OK | X_OK) != 0) {
-    throw Error(fmt::format("-o {}: cannot write to {}", command.output, folder.string()));
-  }
-  for (const char* name :
-      {"1Warp", "1InverseWarp", "Warped", "InverseWarped", "Labels", "Jacobian"}) {
-    const std::string path = register_volume_path(command, name);
-    for (const std::string& input : {command.fixed, command.moving}) {
-      if (fs::equivalent(path, input, error)) {
-        throw UsageError(fmt::format("-o {}: {} is one of the inputs", command.output, path));
-      }
-    }
-  }
 }
 
 }  // namespace similis::cli

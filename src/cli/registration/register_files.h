@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The volumes that `similis register` reads, and the files that it writes.
+// The volumes that `similis register` reads, and those that it makes of the result.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "similis/register.hpp"
-#include "src/cli/registration/register_command.h"
 #include "src/cli/warp/spatial_transform.h"
 #include "src/media/volume/volume.h"
 
@@ -50,15 +49,7 @@ struct RegisterTransforms {
 RegisterTransforms transforms_of(
     const Registration& result, const RegisterInput& fixed, const RegisterInput& moving);
 
-/// Refuses names that cannot be written, before any work.
-void require_writable_prefix(const RegisterCommand& command);
-
 /// A field in mm as a volume of vectors.
 media::Volume field_volume(const Tensor& field, const RegisterInput& fixed);
-
-/// The path of a result: PREFIX and the name.
-std::string register_path(const RegisterCommand& command, const std::string& name);
-/// The same for a volume: .nii.gz, or .nii without compression.
-std::string register_volume_path(const RegisterCommand& command, const std::string& name);
 
 }  // namespace similis::cli

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "similis/error.hpp"
@@ -103,9 +105,8 @@ MetricTerm parse_metric(const char* option, const std::string& text) {
 }
 
 // The library's refusal as one of the command line: "register: min_jacobian is 2; …" names the
-// option by its flag, and what belongs to a metric by --metric.
-void check_range(RegisterOptions options) {
-  options.start = RegisterStart::automatic;  // the map of a file is not read yet
+// option by its flag, and an option of a metric by the flag that takes it.
+void check_range(const RegisterOptions& options, const char* metric_flag) {
   try {
     registration_internal::check_options(options);
   } catch (const InvalidArgument& error) {
@@ -119,8 +120,17 @@ void check_range(RegisterOptions options) {
           words.begin(), words.begin() + static_cast<std::ptrdiff_t>(option.size()), '_', '-');
       throw UsageError("--" + words);
     }
-    throw UsageError("--metric: " + words);
+    if (option == "num_bins") words.erase(0, std::string_view("num_").size());
+    throw UsageError(fmt::format("{}: {}", metric_flag, words));
   }
+}
+
+void check_ranges(RegisterOptions options) {
+  options.start = RegisterStart::automatic;  // the map of a file is not read yet
+  const MetricTerm linear = std::exchange(options.linear_metric, RegisterOptions().linear_metric);
+  check_range(options, "--metric");
+  options.linear_metric = linear;
+  check_range(options, "--linear-metric");
 }
 
 }  // namespace
@@ -196,7 +206,7 @@ RegisterOptions parse_register_options(const RegisterCommand& command) {
     for (MetricTerm& term : options.metrics) term.seed = *seed;
     options.linear_metric.seed = *seed;
   }
-  check_range(options);
+  check_ranges(options);
   return options;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/cli/page/page.h"
+#include "src/cli/registration/register_outputs.h"
 #include "src/cli/registration/register_slices.h"
 #include "src/media/picture/formats/png_writer.h"
 

@@ -266,6 +266,9 @@ TEST_F(RegisterProgram, RefusesInOneLineAndWritesNothing) {
       "--metric: window_size is 4; it must be an odd number from 3 to 255");
   refused({"-m", "mi=sampling=2"}, 2,
       "--metric: sampling is 2; it must be a number above 0 and up to 1");
+  refused({"-m", "mi=bins=2"}, 2, "--metric: bins is 2; it must be from 4 to 256");
+  refused(
+      {"--linear-metric", "mi=bins=2"}, 2, "--linear-metric: bins is 2; it must be from 4 to 256");
   refused({"--seed", "-1"}, 2, "--seed is \"-1\"; it must be a whole number of 0 or more");
   refused({"--fixed-labels", "fixed.nii"}, 2,
       "--fixed-labels: give --moving-labels too, with which they are compared");
@@ -308,8 +311,8 @@ TEST_F(RegisterProgram, RefusesInOneLineAndWritesNothing) {
   broken.values.elements<float>()[5] = std::numeric_limits<float>::infinity();
   put("broken.nii", broken);
   expect_error({"register", "fixed.nii", "broken.nii", "-o", "out_"}, 1,
-      "register: broken.nii has values that are not finite in 1 voxel; mask them or let them be "
-      "masked");
+      "register: broken.nii has values that are not finite in 1 voxel; mask them, or let "
+      "nan=mask leave them out");
 }
 
 TEST_F(RegisterProgram, RefusesImagesAndPlacesThatDoNotFit) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "src/cli/registration/register_command.h"
 #include "src/cli/registration/register_files.h"
 #include "src/cli/registration/register_labels.h"
 #include "src/cli/terminal/json_text.h"
