@@ -8,7 +8,6 @@
 #include <new>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "src/cli/command_line.h"
@@ -16,6 +15,7 @@
 #include "src/cli/info_command.h"
 #include "src/cli/terminal/notes.h"
 #include "src/cli/terminal/output.h"
+#include "src/cli/terminal/shell_word.h"
 #include "src/cli/usage_error.h"
 
 namespace similis::cli {
@@ -42,19 +42,8 @@ int run_command(const CommandLine& line) {
 
 // The command as one would type it into a shell.
 std::string command_text(int argc, const char* const* argv) {
-  static constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+:,./@%";
   std::string text = "similis";
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) {
-      text += ' ' + argument;
-      continue;
-    }
-    text += " '";
-    for (const char c : argument) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    text += '\'';
-  }
+  for (int i = 1; i < argc; ++i) text += ' ' + shell_word(argv[i]);
   return text;
 }
 

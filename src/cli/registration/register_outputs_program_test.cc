@@ -54,5 +54,16 @@ TEST_F(RegisterOutputs, DirectoriesInTheWayAreSeenBeforeAnyWork) {
   refused({"none.nii", "--no-report"}, 1, "cannot read none.nii: No such file or directory");
 }
 
+// Commands that a reader copies from the page.
+TEST_F(RegisterOutputs, PathsThatAShellWouldSplitAreQuotedOnThePage) {
+  const Outcome outcome = run({"register", "fixed.nii", "moving.nii", "-o", "it's new/", "--levels",
+      "1", "--iterations", "1"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const std::string page = text_of("it's new/report.html");
+  EXPECT_THAT(page, testing::HasSubstr(R"(-t 'it'\\''s new/1Warp.nii.gz' -t 'it'\\''s)"));
+  EXPECT_THAT(page, testing::HasSubstr(R"(-t '[it'\\''s new/0GenericAffine.mat,1]' -t)"));
+  EXPECT_THAT(page, testing::HasSubstr(R"(sitk.ReadTransform(\"it's new/0GenericAffine.mat\"))"));
+}
+
 }  // namespace
 }  // namespace similis::cli

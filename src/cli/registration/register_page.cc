@@ -4,12 +4,12 @@
 #include <fmt/core.h>
 
 #include <filesystem>
-#include <string_view>
 #include <vector>
 
 #include "src/cli/page/page.h"
 #include "src/cli/registration/register_outputs.h"
 #include "src/cli/registration/register_slices.h"
+#include "src/cli/terminal/shell_word.h"
 #include "src/media/picture/formats/png_writer.h"
 
 namespace similis::cli {
@@ -30,8 +30,8 @@ Json slices_json(const RegisterPage& page) {
   Json slices = Json::array();
   for (const MiddleSlice& slice : middle_slices_of(fixed.grid)) {
     const media::Image grey = grey_slice(fixed, slice, own);
-    Json shown = {{"across", std::string(1, slice.across())}, {"width", slice.width()},
-        {"height", slice.height()}, {"fixed", source_of(grey)},
+    Json shown = {{"across", std::string(1, slice.across())}, {"down", slice.goes_down()},
+        {"width", slice.width()}, {"height", slice.height()}, {"fixed", source_of(grey)},
         {"before", source_of(grey_slice(page.before, slice, others))},
         {"affine", source_of(grey_slice(page.affine, slice, others))},
         {"warped", source_of(grey_slice(page.warped, slice, others))},
@@ -54,25 +54,37 @@ std::string file_name(const std::string& path) {
   return std::filesystem::path(path).filename().string();
 }
 
+// A path as a string of Python.
+std::string python_text(const std::string& path) {
+  std::string text = json_line(Json(path));
+  text.pop_back();  // the end of the line
+  return text;
+}
+
 // The commands by which other programs apply the result.
 Json commands_json(const RegisterPage& page) {
   const RegisterCommand& command = page.report.command;
-  const std::string affine = register_path(command, "0GenericAffine.mat");
+  const std::string fixed = shell_word(command.fixed), moving = shell_word(command.moving);
+  const std::string affine = register_path(command, "0GenericAffine.mat"),
+                    warp = register_volume_path(command, "1Warp"),
+                    inverse_warp = register_volume_path(command, "1InverseWarp");
   const bool is_warped = !page.report.result.displacement.empty();
-  const std::string warp = is_warped ? register_volume_path(command, "1Warp") : std::string();
-  const auto there = [&](std::string_view flag) {
-    return (is_warped ? fmt::format("{} {} ", flag, warp) : "") +
-           fmt::format("{} {}", flag, affine);
-  };
-  std::string python =
+  const std::string there =
+      (is_warped ? fmt::format("-t {} ", shell_word(warp)) : "") + "-t " + shell_word(affine);
+  const std::string back = "-t " + shell_word(fmt::format("[{},1]", affine)) +
+                           (is_warped ? " -t " + shell_word(inverse_warp) : "");
+  std::string python = fmt::format(
       "import SimpleITK as sitk\n"
-      "fixed, moving = sitk.ReadImage(\"" +
-      command.fixed + "\"), sitk.ReadImage(\"" + command.moving + "\")\n" +
-      fmt::format("T = sitk.CompositeTransform({})\n", page.report.fixed.rank()) +
-      "T.AddTransform(sitk.ReadTransform(\"" + affine + "\"))\n";
+      "fixed, moving = sitk.ReadImage({}), sitk.ReadImage({})\n"
+      "T = sitk.CompositeTransform({})\n"
+      "T.AddTransform(sitk.ReadTransform({}))\n",
+      python_text(command.fixed), python_text(command.moving), page.report.fixed.rank(),
+      python_text(affine));
   if (is_warped) {
-    python += "T.AddTransform(sitk.DisplacementFieldTransform(sitk.ReadImage(\"" + warp +
-              "\", sitk.sitkVectorFloat64)))\n";
+    python += fmt::format(
+        "T.AddTransform(sitk.DisplacementFieldTransform(sitk.ReadImage({}, "
+        "sitk.sitkVectorFloat64)))\n",
+        python_text(warp));
   }
   python += "warped = sitk.Resample(moving, fixed, T)";
   Json commands = Json::array();
@@ -81,14 +93,11 @@ Json commands_json(const RegisterPage& page) {
   };
   add("Made by", page.command);
   add("Another image on the grid of the fixed one, with similis",
-      fmt::format(
-          "similis warp {} -r {} {} -o warped.nii.gz", command.moving, command.fixed, there("-t")));
-  std::string back = fmt::format("-t '[{},1]'", affine);
-  if (is_warped) back += fmt::format(" -t {}", register_volume_path(command, "1InverseWarp"));
+      fmt::format("similis warp {} -r {} {} -o warped.nii.gz", moving, fixed, there));
   add("The other way, from the fixed image to the moving one's grid",
-      fmt::format("similis warp {} -r {} {} -o back.nii.gz", command.fixed, command.moving, back));
+      fmt::format("similis warp {} -r {} {} -o back.nii.gz", fixed, moving, back));
   add("With ANTs", fmt::format("antsApplyTransforms -d {} -i {} -r {} {} -o warped.nii.gz",
-                       page.report.fixed.rank(), command.moving, command.fixed, there("-t")));
+                       page.report.fixed.rank(), moving, fixed, there));
   add("With SimpleITK, in Python", python);
   return commands;
 }

@@ -87,10 +87,24 @@ SlicePlaces places_of(const Tensor& displacement, const RegisterInput& fixed,
   return places;
 }
 
+// Whether voxels along an axis go mostly to the back or to the feet.
+bool leads_down(const media::Grid& grid, std::size_t axis) {
+  const auto& rows = grid.voxel_to_world.rows;  // to the right, front and top
+  std::size_t most = 0;
+  for (std::size_t r = 1; r < 3; ++r) {
+    if (std::abs(rows[r][axis]) > std::abs(rows[most][axis])) most = r;
+  }
+  return most > 0 && rows[most][axis] < 0;
+}
+
 }  // namespace
 
 MiddleSlice::MiddleSlice(const media::Grid& grid, std::size_t right, std::size_t up)
-    : size_(grid.size), right_(right), up_(up), across_(3 - right - up) {
+    : size_(grid.size),
+      right_(right),
+      up_(up),
+      across_(3 - right - up),
+      goes_down_(leads_down(grid, up)) {
   const media::Point spacing = grid.spacing();
   const double shortest = std::min(spacing[right], spacing[up]);
   const auto pixels = [&](std::size_t axis) {
@@ -105,7 +119,7 @@ MiddleSlice::MiddleSlice(const media::Grid& grid, std::size_t right, std::size_t
 std::int64_t MiddleSlice::voxel(std::int64_t row, std::int64_t column) const {
   std::array<std::int64_t, 3> at{};
   at[right_] = column * size_[right_] / width_;
-  at[up_] = (height_ - 1 - row) * size_[up_] / height_;
+  at[up_] = (goes_down_ ? row : height_ - 1 - row) * size_[up_] / height_;
   at[across_] = size_[across_] / 2;
   return (at[2] * size_[1] + at[1]) * size_[0] + at[0];
 }

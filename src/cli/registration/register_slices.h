@@ -17,7 +17,8 @@ namespace similis::cli {
 /// that keeps the picture small; each shows the voxel that it lies in.
 class MiddleSlice {
  public:
-  /// Axes are 0, 1, 2 for x, y, z.
+  /// Axes are 0, 1, 2 for x, y, z. Voxels along `up` go downwards where they go to the back or the
+  /// feet, as in files of ITK's axes.
   MiddleSlice(const media::Grid& grid, std::size_t right, std::size_t up);
 
   char across() const { return "xyz"[across_]; }  ///< the axis that it lies across
@@ -25,12 +26,14 @@ class MiddleSlice {
   std::int64_t height() const { return height_; }
   std::size_t right() const { return right_; }
   std::size_t up() const { return up_; }
+  bool goes_down() const { return goes_down_; }
   /// The number of the voxel, x fastest, that a pixel shows; row 0 is the upper one.
   std::int64_t voxel(std::int64_t row, std::int64_t column) const;
 
  private:
   std::array<std::int64_t, 3> size_;
   std::size_t right_, up_, across_;
+  bool goes_down_;
   std::int64_t width_ = 1, height_ = 1;
 };
 

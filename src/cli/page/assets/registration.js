@@ -1,5 +1,6 @@
 // The results of `similis register`: both images in one view, the warp, curves, numbers, commands.
-const sliceNames = {z: "across z (x to the right, y upwards)", y: "across y (x to the right, z upwards)", x: "across x (y to the right, z upwards)"};
+const sliceAxes = {z: "x to the right, y", y: "x to the right, z", x: "y to the right, z"};
+const sliceName = slice => `across ${slice.across} (${sliceAxes[slice.across]} ${slice.down ? "downwards" : "upwards"})`;
 // The pictures of a mode: the lower one, the one over it, and how that is cut.
 const registrationModes = {
   "slider": {under: "fixed", over: "warped", words: "left of the edge the fixed image, right of it the warped one"},
@@ -30,7 +31,7 @@ function overlayOf({slices, jacobian_limit: limit, grid_step: step}) {
     under.height = slice.height;
     over.hidden = upper === null;
     if (upper !== null) over.src = slice[upper];
-    under.alt = `${mode}, slice ${sliceNames[slice.across]}: ${text}`;
+    under.alt = `${mode}, slice ${sliceName(slice)}: ${text}`;
     over.style.clipPath = mode === "slider" ? `inset(0 0 0 ${place.value}%)` : "none";
     over.classList.toggle("checks", mode === "checkerboard");
     box.style.setProperty("--check", `${2 * under.clientWidth / checks.value}px`);
@@ -41,7 +42,7 @@ function overlayOf({slices, jacobian_limit: limit, grid_step: step}) {
     checksLabel.hidden = mode !== "checkerboard";
     scale.hidden = mode !== "log-Jacobian";
     place.setAttribute("aria-valuetext", `${number(Number(place.value))} % of the width`);
-    words.textContent = `Middle slice ${sliceNames[slice.across]}: ${text}.` + (mode === "warped grid" ? ` The lines are ${step} voxels apart.` : "");
+    words.textContent = `Middle slice ${sliceName(slice)}: ${text}.` + (mode === "warped grid" ? ` The lines are ${step} voxels apart.` : "");
   }
   const drag = event => { if (event.buttons && !placeLabel.hidden) { place.value = 100 * event.offsetX / under.clientWidth; show(); } };
   box.addEventListener("pointermove", drag);
@@ -57,7 +58,7 @@ function planesOf({slices}, section, hasWarp) {
   const columns = [["fixed", "fixed"], ["moving, before", "before"], ["moving, after the linear stages", "affine"], ...hasWarp ? [["moving, warped", "warped"]] : []];
   for (const slice of slices) {
     section.append(make("div", {class: "slices"}, ...columns.map(([words, name]) =>
-      make("figure", {}, make("img", {src: slice[name], width: slice.width, height: slice.height, alt: `${words}, slice ${sliceNames[slice.across]}`}), make("figcaption", {}, `${words}, across ${slice.across}`)))));
+      make("figure", {}, make("img", {src: slice[name], width: slice.width, height: slice.height, alt: `${words}, slice ${sliceName(slice)}`}), make("figcaption", {}, `${words}, across ${slice.across}`)))));
   }
 }
 function lossesOf(stages, title, section) {
