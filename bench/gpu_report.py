@@ -24,7 +24,7 @@ class Report:
                         "cuda": torch.version.cuda, "commit": commit, "date": date,
                         "versions": {**versions, "torch": torch.__version__}, "rows": []}
         package = sys.modules.get("similis._torch")
-        if package:  # calls by ctypes, where tvm-ffi cannot be imported, take three times as long
+        if package:  # calls by ctypes take three times as long
             self.content["versions"]["binding"] = package.BINDING
         if subject:
             self.content["subject"] = subject

@@ -2,7 +2,7 @@
 """The rows of bench/results/*.json, and how they are shown.
 
 A file is {"device", "driver", "cuda", "commit", "date", "versions", …, "rows"}, whose versions name the
-"binding" where torch's tensors come by tvm_ffi or by ctypes, and has a "subject"
+"binding" where torch's tensors come directly or by ctypes, and has a "subject"
 where a program of its own measured one operation, and a "note" where readers have to know more. Each row is one measurement, and smaller is better
 in all of them: what was measured ("case", "threads", "unit", "value"), the same of another library in
 the same run ("peer", "peer_value"), what the hardware allows ("floor") and what is aimed at

@@ -17,8 +17,8 @@ import tempfile
 from wheel_files import dist_info, rewritten
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# What only the library needs, and what would be wrong of this wheel.
-LEFT_OUT = ("Requires-Dist: apache-tvm-ffi", "Classifier: Operating System :: POSIX :: Linux")
+# What would be wrong of this wheel.
+LEFT_OUT = "Classifier: Operating System :: POSIX :: Linux"
 
 
 def changes(source, native):

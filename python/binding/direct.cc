@@ -1,70 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the library as builtin functions of Python, for torch's tensors alone.
+// Calls of the library as builtin functions of Python, for torch's tensors.
 //
-// torch lends tensors, its stream and its allocator by a table of C functions (DLPackExchangeAPI of
-// dlpack.h). tvm-ffi reads the same table, but makes an object of each tensor and looks up what
-// each argument is: a call with four tensors takes 10,100 instructions there and 5,700 here, beside
-// the library's own. Of Python there is its stable ABI alone, declared here: the build needs no
-// headers of Python, and the module fits any.
+// torch lends tensors, its stream and its allocator by a table of C functions, so a tensor is a
+// description on the stack, in a tenth of a microsecond. Others come by ctypes.
 //
-// All but scale(tensor, factor, threads), which is similis_scale(), is similis_call() for callers
-// who have another way: where a tensor that is given has no memory, which the library would take
-// for one that is left out, it calls nothing and returns kNotTaken.
-//
-// attempt(operation, options, threads, tensors…) has None for a tensor that is left out.
-// attempt_images(operation, options, threads, unasked, x, y, results…) leaves out so many tensors
-// behind y, and does not take images that _functions/layouts.py arranges or converts.
+// call(operation, options, threads, tensors…) is similis_call(): operation is a position in
+// similis_schema()'s list, options the address of a struct, threads the number of threads that the
+// call may use, and a tensor that is left out is None.
+// attempt(operation, options, threads, tensors…) is the same for callers who have another way:
+// where a tensor that is given has no memory, which the library would take for one that is left
+// out, it calls nothing and returns kNotTaken. attempt_images(operation, options, threads, unasked,
+// x, y, results…) leaves out so many tensors behind y, and does not take images that
+// _functions/layouts.py arranges or converts. scale(tensor, factor, threads) is similis_scale().
 // They return the status of the C interface, and raise what torch raises for a tensor it cannot
 // lend.
-#include <dlpack/dlpack.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
+#include "python/binding/exchange.h"
 #include "python/binding/framework_memory.h"
+#include "python/binding/stable_abi.h"
 #include "similis/c/core.h"
-
-extern "C" {
-struct PyObject;
-using PyFunction = PyObject* (*)(PyObject* self, PyObject* const* arguments, std::ptrdiff_t count);
-struct PyMethodDef {
-  const char* name;
-  PyFunction function;
-  int flags;
-  const char* words;
-};
-extern PyObject _Py_NoneStruct;
-extern PyObject* PyExc_TypeError;
-PyObject* PyCapsule_GetPointer(PyObject* capsule, const char* name);
-PyObject* PyCFunction_NewEx(PyMethodDef* method, PyObject* self, PyObject* module);
-PyObject* PyErr_Occurred();
-void PyErr_SetString(PyObject* kind, const char* sentence);
-void* PyEval_SaveThread();
-void PyEval_RestoreThread(void* thread);
-long long PyLong_AsLongLong(PyObject* number);
-PyObject* PyLong_FromLong(long number);
-PyObject* PyTuple_New(std::ptrdiff_t count);
-int PyTuple_SetItem(PyObject* tuple, std::ptrdiff_t place, PyObject* object);
-}
 
 namespace {
 
-const DLPackExchangeAPI* torch_table = nullptr;  // set once, before any function is called
+using similis_binding::ExchangeTable;
+using similis_binding::FrameworkMemory;
 
-struct Lender {
-  using Owner = DLManagedTensorVersioned*;
-
-  static bool can_allocate() { return torch_table->managed_tensor_allocator != nullptr; }
-  static void* allocate(DLTensor* wanted, Owner* owner) {
-    const auto ignore = [](void*, const char*, const char*) {};  // the library says what it lacks
-    if (torch_table->managed_tensor_allocator(wanted, owner, nullptr, ignore) != 0) return nullptr;
-    return static_cast<char*>((*owner)->dl_tensor.data) + (*owner)->dl_tensor.byte_offset;
-  }
-  static void release(Owner owner) { owner->deleter(owner); }
-};
-
-using Memory = similis_binding::FrameworkMemory<Lender>;
+const ExchangeTable* torch_table = nullptr;  // set once, before any function is called
 
 constexpr similis_status kNotTaken = -1;
 
@@ -87,11 +51,11 @@ class Arguments {
       return;
     }
     PyObject* const object = given_[taken_++];
-    DLTensor* const tensor = &described_[tensors_];
+    similis_tensor* const tensor = &described_[tensors_];
     const bool is_none = object == &_Py_NoneStruct;
-    pointers_[tensors_++] = is_none ? nullptr : reinterpret_cast<similis_tensor*>(tensor);
+    pointers_[tensors_++] = is_none ? nullptr : tensor;
     if (is_none) return;
-    if (torch_table->dltensor_from_py_object_no_sync(object, tensor) != 0) {
+    if (torch_table->describe(object, tensor) != 0) {
       are_right_ = false;
       return;
     }
@@ -124,7 +88,7 @@ class Arguments {
     void* stream = nullptr;
     const similis_device device = first().device;
     if (device.type == SIMILIS_CUDA &&
-        torch_table->current_work_stream(kDLCUDA, device.index, &stream) != 0) {
+        torch_table->current_stream(device.type, device.index, &stream) != 0) {
       are_right_ = false;
     }
     return stream;
@@ -139,7 +103,7 @@ class Arguments {
 
   PyObject* const* given_;
   std::ptrdiff_t count_, taken_ = 0;
-  std::array<DLTensor, 24> described_;
+  std::array<similis_tensor, 24> described_;
   std::array<const similis_tensor*, 24> pointers_;
   std::size_t tensors_ = 0;
   bool are_right_ = true, have_memory_ = true;
@@ -153,14 +117,14 @@ PyObject* run(Arguments* arguments, std::int64_t threads, const Function& functi
   void* const thread = PyEval_SaveThread();
   similis_status status = SIMILIS_OK;
   {
-    Memory memory;
+    FrameworkMemory memory(*torch_table);
     status = function(memory.execution_on(arguments->first().device, stream, threads));
   }
   PyEval_RestoreThread(thread);
   return PyLong_FromLong(status);
 }
 
-PyObject* call(
+PyObject* run_call(
     Arguments* arguments, std::int64_t operation, std::int64_t options, std::int64_t threads) {
   return run(arguments, threads, [&](const similis_execution& execution) {
     return similis_call(static_cast<std::int32_t>(operation), arguments->pointers(),
@@ -168,21 +132,30 @@ PyObject* call(
   });
 }
 
-PyObject* attempt(PyObject*, PyObject* const* given, std::ptrdiff_t count) {
+PyObject* call_if(bool without_memory, PyObject* const* given, std::ptrdiff_t count) {
   Arguments arguments(given, count);
   const std::int64_t operation = arguments.number(), options = arguments.number();
   const std::int64_t threads = arguments.number();
   arguments.tensors();
   if (!arguments.are_right()) return nullptr;
-  if (!arguments.have_memory()) return PyLong_FromLong(kNotTaken);
-  return call(&arguments, operation, options, threads);
+  if (!without_memory && !arguments.have_memory()) return PyLong_FromLong(kNotTaken);
+  return run_call(&arguments, operation, options, threads);
+}
+
+PyObject* call(PyObject*, PyObject* const* given, std::ptrdiff_t count) {
+  return call_if(true, given, count);
+}
+
+PyObject* attempt(PyObject*, PyObject* const* given, std::ptrdiff_t count) {
+  return call_if(false, given, count);
 }
 
 // Returns whether layouts.py leaves such an image as it is.
 bool is_usual_image(const similis_tensor& image) {
+  constexpr int kUnsigned = 1, kFloat = 2, kBfloat = 4;
   const int code = image.dtype.code, bits = image.dtype.bits;
-  const bool is_float = code == kDLFloat || code == kDLBfloat;
-  if (image.ndim < 4 || !(is_float || (code == kDLUInt && bits == 8))) return false;
+  const bool is_float = code == kFloat || code == kBfloat;
+  if (image.ndim < 4 || !(is_float || (code == kUnsigned && bits == 8))) return false;
   return image.ndim > 4 || (image.shape[3] != 3 && image.shape[3] != 4);
 }
 
@@ -198,7 +171,7 @@ PyObject* attempt_images(PyObject*, PyObject* const* given, std::ptrdiff_t count
   if (!arguments.have_memory() || !is_usual_image(arguments.first())) {
     return PyLong_FromLong(kNotTaken);
   }
-  return call(&arguments, operation, options, threads);
+  return run_call(&arguments, operation, options, threads);
 }
 
 PyObject* scale(PyObject*, PyObject* const* given, std::ptrdiff_t count) {
@@ -214,23 +187,24 @@ PyObject* scale(PyObject*, PyObject* const* given, std::ptrdiff_t count) {
 
 }  // namespace
 
-/// A tuple of attempt, attempt_images and scale for the tensors of a torch with this capsule; null
-/// with an exception if it is no such capsule, an empty one if the table lacks a function. With the
-/// interpreter's lock, as ctypes.PyDLL has it.
+/// A tuple of call, attempt, attempt_images and scale for the tensors of a torch with this capsule;
+/// null with an exception if it is no such capsule, an empty one if the table lacks a function.
+/// With the interpreter's lock, as ctypes.PyDLL has it.
 extern "C" __attribute__((visibility("default"))) PyObject* similis_direct_functions(
     PyObject* capsule) {
   constexpr int kFast = 0x80;  // METH_FASTCALL
-  static std::array<PyMethodDef, 3> methods{{
+  static std::array<PyMethodDef, 4> methods{{
+      {"call", call, kFast, nullptr},
       {"attempt", attempt, kFast, nullptr},
       {"attempt_images", attempt_images, kFast, nullptr},
       {"scale", scale, kFast, nullptr},
   }};
-  const auto* const table = reinterpret_cast<const DLPackExchangeAPI*>(
-      PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
+  const auto* const table =
+      static_cast<const ExchangeTable*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
   if (table == nullptr) return nullptr;
-  const bool is_known = table->header.version.major == DLPACK_MAJOR_VERSION &&
-                        table->dltensor_from_py_object_no_sync != nullptr &&
-                        table->current_work_stream != nullptr;
+  const bool is_known = table->version.major == similis_binding::kMajorVersion &&
+                        table->allocate != nullptr && table->describe != nullptr &&
+                        table->current_stream != nullptr;
   if (is_known) torch_table = table;
   PyObject* const functions = PyTuple_New(is_known ? methods.size() : 0);
   for (std::size_t i = 0; functions != nullptr && is_known && i < methods.size(); ++i) {

@@ -1,82 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call of the library runs on: the framework's stream and memory, or as many threads as it
-// uses.
+// The execution of a call for torch: its stream and workspaces from its allocator, or as many
+// threads as it uses.
 #pragma once
-
-#include <dlpack/dlpack.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
+#include "python/binding/exchange.h"
 #include "similis/c/core.h"
 #include "similis/c/threads.h"
 
 namespace similis_binding {
 
-static_assert(sizeof(similis_tensor) == sizeof(DLTensor));
-
 /// Workspaces from the framework's allocator. What a call leaves is given back at its end.
-///
-/// Lender: has the types of its blocks, `Owner`, and static functions allocate(DLTensor*, Owner*),
-/// which returns the memory or null, release(Owner), and can_allocate().
-template <class Lender> class FrameworkMemory {
+class FrameworkMemory {
  public:
-  FrameworkMemory() = default;
+  explicit FrameworkMemory(const ExchangeTable& table) : table_(table) {}
   FrameworkMemory(const FrameworkMemory&) = delete;
   FrameworkMemory& operator=(const FrameworkMemory&) = delete;
   ~FrameworkMemory() {
-    for (const Block& block : blocks_) Lender::release(block.owner);
+    for (LentTensor* const block : blocks_) block->deleter(block);
   }
 
   /// Runs on the stream, or on at most so many threads.
   similis_execution execution_on(similis_device device, void* stream, std::int64_t threads) {
     similis_execution execution = SIMILIS_EXECUTION_DEFAULTS;
     execution.stream = stream;
-    if (device.type != SIMILIS_CUDA && threads > 0) {
-      execution.runner = similis_limited_runner(static_cast<std::int32_t>(threads));
-    }
-    if (device.type == SIMILIS_CUDA && Lender::can_allocate()) {
+    if (device.type == SIMILIS_CUDA) {
       execution.allocator = {.allocate = allocate, .release = release, .context = this};
+    } else if (threads > 0) {
+      execution.runner = similis_limited_runner(static_cast<std::int32_t>(threads));
     }
     return execution;
   }
 
  private:
-  using Owner = typename Lender::Owner;
-  struct Block {
-    void* data;
-    Owner owner;
-  };
+  static void* start_of(const LentTensor* block) {
+    return static_cast<char*>(block->tensor.data) + block->tensor.byte_offset;
+  }
 
   static void* allocate(void* context, std::size_t bytes, similis_device device, void*) {
+    auto* const self = static_cast<FrameworkMemory*>(context);
     auto extent = static_cast<std::int64_t>(bytes);
     std::int64_t stride = 1;
-    DLTensor wanted{.data = nullptr,
-        .device = {static_cast<DLDeviceType>(device.type), device.index},
+    const similis_tensor wanted{.data = nullptr,
+        .device = device,
         .ndim = 1,
-        .dtype = {kDLUInt, 8, 1},
+        .dtype = SIMILIS_UINT8,
         .shape = &extent,
         .strides = &stride,
         .byte_offset = 0};
-    Owner owner{};
-    void* const data = Lender::allocate(&wanted, &owner);
-    if (data != nullptr) static_cast<FrameworkMemory*>(context)->blocks_.push_back({data, owner});
-    return data;
+    const auto ignore = [](void*, const char*, const char*) {};  // the library says what it lacks
+    LentTensor* block = nullptr;
+    if (self->table_.allocate(&wanted, &block, nullptr, ignore) != 0) return nullptr;
+    self->blocks_.push_back(block);
+    return start_of(block);
   }
 
   static void release(void* context, void* pointer, std::size_t, similis_device, void*) {
     auto& blocks = static_cast<FrameworkMemory*>(context)->blocks_;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-      if (blocks[i].data != pointer) continue;
-      Lender::release(blocks[i].owner);
+      if (start_of(blocks[i]) != pointer) continue;
+      blocks[i]->deleter(blocks[i]);
       blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(i));
       return;
     }
   }
 
-  std::vector<Block> blocks_;
+  const ExchangeTable& table_;
+  std::vector<LentTensor*> blocks_;
 };
 
 }  // namespace similis_binding

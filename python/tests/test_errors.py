@@ -258,7 +258,7 @@ def test_unknown_bindings(run_python):
         try:
             similis.ssim(torch.rand(1, 1, 16, 16), torch.rand(1, 1, 16, 16))
         except ValueError as error:
-            assert str(error) == "SIMILIS_BINDING is 'c'; it must be auto, tvm_ffi or ctypes", error
+            assert str(error) == "SIMILIS_BINDING is 'c'; it must be auto, direct or ctypes", error
         else:
             raise AssertionError("nothing was refused")
         """,

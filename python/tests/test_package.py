@@ -93,20 +93,26 @@ def test_without_its_library_the_package_says_what_is_missing(run_python, tmp_pa
     assert printed.startswith(f"similis: there is no libsimilis.so in {package / 'native'}")
 
 
-def test_a_tvm_ffi_that_cannot_be_loaded_is_said(run_python, tmp_path):
+def test_a_torch_that_lends_nothing_in_c(run_python):
     pytest.importorskip("torch", reason="`make check-python` installs torch")
-    (tmp_path / "tvm_ffi.py").write_text("raise ImportError('it is for another Python')")
-    printed = run_python(
-        """
-        import warnings
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            from similis._torch import binding
-        print(binding.BINDING, *(each.message for each in caught if each.category is RuntimeWarning))
-        """,
-        SIMILIS_BINDING="auto",
-    )
-    assert printed.startswith("ctypes apache-tvm-ffi is installed and cannot be loaded (it is for")
+    printed = {
+        wanted: run_python(
+            """
+            import torch
+            if hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+                del torch.Tensor.__dlpack_c_exchange_api__
+            try:
+                from similis._torch import binding
+                print(binding.BINDING)
+            except ImportError as error:
+                print(error)
+            """,
+            SIMILIS_BINDING=wanted,
+        )
+        for wanted in ("auto", "direct")
+    }
+    assert printed["auto"].strip() == "ctypes"
+    assert printed["direct"].startswith("SIMILIS_BINDING is direct, and torch ")
 
 
 def test_fireants_names_stand_in_one_package():

@@ -113,7 +113,7 @@ def test_torch_decides_for_its_tensors():
         similis.vmaf(frame, frame)
         print(threads())
         """
-    for binding in "tvm_ffi", "ctypes":
+    for binding in "direct", "ctypes":
         found = printed(script, SIMILIS_NUM_THREADS="5", SIMILIS_BINDING=binding)
         assert found == "0 1 2 3".split()
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The measures of NumPy's and CuPy's arrays.
 
-ctypes calls the library. It takes longer than tvm-ffi, which matters little here: the images lie on
-the CPU, or the work is queued on a GPU.
+ctypes calls the library. It takes longer than the binding for torch, which matters little here: the
+images lie on the CPU, or the work is queued on a GPU.
 """
 
 from __future__ import annotations

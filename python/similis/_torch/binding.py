@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two ways in which torch's tensors reach the library: tvm-ffi and ctypes.
+"""The two ways in which torch's tensors reach the library: builtin functions and ctypes.
 
-SIMILIS_BINDING chooses one of them. Both give the same bits; ctypes takes 10 µs more for each call.
+The builtin functions, "direct", take tensors by torch's own C functions, which torch lends from 2.10 on.
+SIMILIS_BINDING chooses one of the two. Both give the same bits; ctypes takes 10 µs more for each call.
 """
 
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Any, Callable, Optional
 
@@ -77,29 +76,23 @@ def scale_by_ctypes(tensor: Tensor, factor: Tensor) -> None:
     c_abi.scale(described, by, stream_of(tensor), threads)  # type: ignore[arg-type]
 
 
-_BINDING_FILE = os.path.join(c_abi.NATIVE, "similis_tvm_ffi.so")
+Function = Callable[..., int]
 
 
-def tvm_ffi_call() -> Callable[..., int]:
-    import tvm_ffi
-
-    call: Callable[..., int] = tvm_ffi.load_module(_BINDING_FILE).call
-    return call
-
-
-def direct_functions() -> tuple[Callable[..., int], ...]:
-    """attempt, attempt_images and scale of python/binding/direct.cc; an empty tuple if this torch does
-    not lend its tensors in C."""
+def direct_functions() -> tuple[Function, ...]:
+    """call, attempt, attempt_images and scale of python/binding/direct.cc; an empty tuple if this torch
+    does not lend its tensors in C."""
     table = getattr(Tensor, "__dlpack_c_exchange_api__", None)
-    if table is None:
+    if table is None or not c_abi.HAS_LIBRARY:
         return ()
-    make = ctypes.PyDLL(_BINDING_FILE).similis_direct_functions
+    library = ctypes.PyDLL(os.path.join(c_abi.NATIVE, "similis_direct.so"))
+    make = library.similis_direct_functions
     make.argtypes, make.restype = [ctypes.py_object], ctypes.py_object
-    functions: tuple[Callable[..., int], ...] = make(table)
+    functions: tuple[Function, ...] = make(table)
     return functions
 
 
-def run_measure_by_tvm_ffi(call: Callable[..., int]) -> Callable[..., None]:
+def run_measure_directly(call: Function) -> Callable[..., None]:
     def run(measure: measures.Measure, *tensors: Optional[Tensor]) -> None:
         if measure.with_means:  # they are parts of one tensor
             return run_measure_by_ctypes(measure, *tensors)  # type: ignore[arg-type]
@@ -111,7 +104,7 @@ def run_measure_by_tvm_ffi(call: Callable[..., int]) -> Callable[..., None]:
     return run
 
 
-def scale_directly(function: Callable[..., int]) -> Callable[[Tensor, Tensor], None]:
+def scale_directly(function: Function) -> Callable[[Tensor, Tensor], None]:
     def scale(tensor: Tensor, factor: Tensor) -> None:
         status = function(tensor, factor, torch.get_num_threads())
         if status != 0:
@@ -136,7 +129,7 @@ def run_transform_by_ctypes(
     warp.run(call, described, results, stream_of(operands[0]), accumulate, threads, notes)
 
 
-def run_transform_by_tvm_ffi(function: Callable[..., int]) -> Callable[..., None]:
+def run_transform_directly(function: Function) -> Callable[..., None]:
     def run(
         call: warp.Call,
         operands: Tensors,
@@ -158,52 +151,34 @@ def run_transform_by_tvm_ffi(function: Callable[..., int]) -> Callable[..., None
     return run
 
 
-def _choose_binding() -> tuple[str, Optional[Callable[..., int]]]:
-    """Returns the name of the binding and tvm-ffi's function.
-
-    A torch that does not lend its tensors in C makes tvm-ffi ask for them in Python or compile an
-    extension on import. ctypes is faster then, and is the default. Where tvm-ffi is installed and
-    cannot be loaded, as one for another Python, ctypes takes its place and a warning says so.
-    """
+def _choose_binding() -> tuple[Function, ...]:
+    """The builtin functions; an empty tuple for ctypes."""
     wanted = os.environ.get("SIMILIS_BINDING", "auto")
-    if wanted not in ("auto", "tvm_ffi", "ctypes"):
-        raise ValueError(f"SIMILIS_BINDING is {wanted!r}; it must be auto, tvm_ffi or ctypes")
-    if wanted == "ctypes" or not c_abi.HAS_LIBRARY:
-        return "ctypes", None
-    lends = any(
-        hasattr(Tensor, name) for name in ("__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__")
-    )
-    if wanted == "auto" and not lends:
-        return "ctypes", None
-    try:
-        return "tvm_ffi", tvm_ffi_call()
-    except (ImportError, OSError, RuntimeError) as error:
-        if wanted == "tvm_ffi":
-            raise
-        if importlib.util.find_spec("tvm_ffi") is not None:
-            warnings.warn(
-                f"apache-tvm-ffi is installed and cannot be loaded ({error}), so each call takes some"
-                " 10 µs more; SIMILIS_BINDING=ctypes asks for that without this warning",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-        return "ctypes", None
+    if wanted not in ("auto", "direct", "ctypes"):
+        raise ValueError(f"SIMILIS_BINDING is {wanted!r}; it must be auto, direct or ctypes")
+    functions = () if wanted == "ctypes" else direct_functions()
+    if wanted == "direct" and not functions:
+        raise ImportError(
+            f"SIMILIS_BINDING is direct, and torch {torch.__version__} does not lend its tensors in C; "
+            "it must be auto or ctypes"
+        )
+    return functions
 
 
-BINDING, _call = _choose_binding()
-_direct = () if _call is None else direct_functions()
+_direct = _choose_binding()
+BINDING = "direct" if _direct else "ctypes"
 # run_measure(measure, x, y, mask, valid_mask, upstream, value, x_gradient, y_gradient), and for a part
 # of a volume SSIM's middle
-run_measure = run_measure_by_ctypes if _call is None else run_measure_by_tvm_ffi(_call)
+run_measure = run_measure_directly(_direct[0]) if _direct else run_measure_by_ctypes
 # run_transform(call, operands, outputs, accumulate, elsewhere, noted): outputs in the order of the
 # C function
-run_transform = run_transform_by_ctypes if _call is None else run_transform_by_tvm_ffi(_call)
+run_transform = run_transform_directly(_direct[0]) if _direct else run_transform_by_ctypes
 # attempt(operation, options_address, threads, tensors…): returns another number than 0, or raises,
 # where the library refuses the call or a tensor that is given has no memory
-attempt: Callable[..., int] = _direct[0] if _direct else attempt_by_ctypes
+attempt: Function = _direct[1] if _direct else attempt_by_ctypes
 # attempt_images(operation, options_address, threads, unasked, x, y, value, x_gradient, y_gradient): the
 # same of a measure with so many masks and upstreams that are left out; another number than 0 also for
 # images that _functions/layouts.py arranges or converts
-attempt_images: Callable[..., int] = _direct[1] if _direct else attempt_images_by_ctypes
+attempt_images: Function = _direct[2] if _direct else attempt_images_by_ctypes
 # scale(tensor, factor): multiplies the tensor in place
-scale = scale_directly(_direct[2]) if _direct else scale_by_ctypes
+scale = scale_directly(_direct[3]) if _direct else scale_by_ctypes

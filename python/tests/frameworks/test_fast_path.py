@@ -195,9 +195,9 @@ def functions(request):
     if request.param == "by ctypes":
         scale = binding.scale_by_ctypes
         return binding.attempt_by_ctypes, binding.attempt_images_by_ctypes, scale
-    if binding.BINDING != "tvm_ffi":
+    if binding.BINDING != "direct":
         pytest.skip("ctypes is the binding")
-    attempt, attempt_images, scale = binding.direct_functions()
+    _, attempt, attempt_images, scale = binding.direct_functions()
     return attempt, attempt_images, lambda tensor, factor: scale(tensor, factor, 0)
 
 
@@ -239,11 +239,14 @@ def test_wrong_arguments_are_errors():
     """They end in an exception, never in a read of something else."""
     from similis._torch import binding
 
-    if binding.BINDING != "tvm_ffi":
+    if binding.BINDING != "direct":
         pytest.skip("ctypes is the binding")
-    attempt, attempt_images, scale = binding.direct_functions()
+    call, attempt, attempt_images, scale = binding.direct_functions()
     x = random(1, 1, 8, 8)
-    for call in (
+    for wrong in (
+        lambda: call(),
+        lambda: call(0, 0, 0, None),
+        lambda: call(0, 0, 0, x, [1.0]),
         lambda: attempt(),
         lambda: attempt(0, 0, 0),
         lambda: attempt(0, 0, 0, None),
@@ -257,7 +260,8 @@ def test_wrong_arguments_are_errors():
         lambda: attempt(0, 0, 0, [1.0]),
     ):
         with pytest.raises((TypeError, RuntimeError)):
-            call()
+            wrong()
+    assert call(10**6, 0, 0, x) != 0
     assert attempt(10**6, 0, 0, x) != 0
 
 

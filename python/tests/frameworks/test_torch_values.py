@@ -181,15 +181,14 @@ def test_strides_change_nothing(images, name):
 def test_both_bindings_give_the_same_bits(images):
     x, y = images(2, 3, 24, 22)
     mask = x[:, :1].contiguous()
-    try:
-        call = binding.tvm_ffi_call()
-    except ImportError:
-        pytest.skip("there is no apache-tvm-ffi")
+    if binding.BINDING != "direct":
+        pytest.skip("ctypes is the binding")
+    call = binding.direct_functions()[0]
     measure = measures.parse(
         measures.text("ssim", 2, padding="valid", reduction="mean", form="loss")
     )
     results = []
-    for run in binding.run_measure_by_ctypes, binding.run_measure_by_tvm_ffi(call):
+    for run in binding.run_measure_by_ctypes, binding.run_measure_directly(call):
         value, gradient = x.new_empty(()), torch.empty_like(x)
         run(measure, x, y, mask, None, x.new_tensor(3.0), value, gradient, None)
         results.append((value, gradient))

@@ -144,12 +144,11 @@ def equal(given, expected):
 def test_both_bindings_give_the_same_bits(monkeypatch, variables):
     from similis._torch import binding, transform_operators, transforms
 
-    try:
-        function = binding.tvm_ffi_call()
-    except ImportError:
-        pytest.skip("there is no apache-tvm-ffi")
+    if binding.BINDING != "direct":
+        pytest.skip("ctypes is the binding")
+    call = binding.direct_functions()[0]
     results = []
-    for run in binding.run_transform_by_ctypes, binding.run_transform_by_tvm_ffi(function):
+    for run in binding.run_transform_by_ctypes, binding.run_transform_directly(call):
         for module in transform_operators, transforms:
             monkeypatch.setattr(module, "run_transform", run)
         added_to = torch.ones_like(variables[0])
