@@ -59,11 +59,14 @@ bool takes_curvature(
 
 }  // namespace
 
-void drop_last_digits(const Tensor& field, double largest, const Execution& exec) {
+double last_digit(double largest) {
   constexpr int kBits = 16;
+  return std::ldexp(1, std::ilogb(largest) - kBits);
+}
+
+void drop_last_digits(const Tensor& field, double largest, const Execution& exec) {
   if (field.dtype != DType::f64) return;
-  const double unit = std::ldexp(1, std::ilogb(largest) - kBits);
-  round_to(field.device, field.shape.count(), unit, field, exec);
+  round_to(field.device, field.shape.count(), last_digit(largest), field, exec);
 }
 
 double without_last_digits(double number) {

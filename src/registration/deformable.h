@@ -100,7 +100,9 @@ class SteppedLevel : public DeformableLevel {
 constexpr int kHalvings = 4;
 
 /// Rounds a field of f64, whose vectors are about as long as `largest` at most, so far that devices
-/// which differ in the last digits of their sums go on from the same bits. A field of f32 stays.
+/// which differ in the last digits of their sums go on from the same bits: to multiples of
+/// last_digit(). A field of f32 stays.
+double last_digit(double largest);
 void drop_last_digits(const Tensor& field, double largest, const Execution& exec);
 /// A number likewise, to 30 bits.
 double without_last_digits(double number);

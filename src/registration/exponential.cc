@@ -7,6 +7,7 @@
 
 #include "similis/warp.hpp"
 #include "src/core/operation.h"
+#include "src/registration/cpu/composed.h"
 #include "src/registration/cuda/passes.h"
 #include "src/registration/levels.h"
 #include "src/registration/passes.h"
@@ -25,6 +26,7 @@ void compose(
   if (grid.device.kind == DeviceKind::cuda && count < std::numeric_limits<std::int32_t>::max()) {
     return kOnGpu(GridRows(grid), d, u, to, exec);
   }
+  if (can_compose_cpu(grid, {})) return compose_cpu(grid, d, u, {}, to, exec);
   scale(grid.device, count, 1, d, to, exec);
   const Tensor by_voxel = displacement_matrix({}, grid, exec);
   sample_into(components_first(u), {.output = components_first(to), .accumulate = true},

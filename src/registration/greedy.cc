@@ -14,6 +14,7 @@
 
 #include "similis/smooth.hpp"
 #include "src/core/operation.h"
+#include "src/registration/cpu/composed.h"
 #include "src/registration/curvature/preconditioner.h"
 #include "src/registration/deformable.h"
 #include "src/registration/exponential.h"
@@ -59,11 +60,9 @@ class GreedyLevel : public SteppedLevel {
         without_last_digits(std::sqrt(largest_square(GridRows(grid_), along, exec_)));
     if (!(largest > 0) || !std::isfinite(largest)) return false;
     drop_last_digits(g_, largest, exec_);
-    // The gradient is that of the metrics, which d makes larger.
-    scale(grid_.device, count, step / largest, along, d_, exec_);
-    for (int i = 0; i <= kHalvings; ++i) {
-      if (i > 0) scale(grid_.device, count, 0.5, d_, d_, exec_);
-      move();
+    double factor = step / largest;  // the gradient is that of the metrics, which d makes larger
+    for (int i = 0; i <= kHalvings; ++i, factor /= 2) {
+      move(along, factor, i > 0);
       const Guarded guarded = guard(grid_, next_, options_.min_jacobian, exec_);
       result.add_repair(guarded.repaired, grid_.voxels());
       if (!guarded.passed) continue;
@@ -78,8 +77,18 @@ class GreedyLevel : public SteppedLevel {
   double least() const override { return least_; }
 
  private:
-  // next = G_elastic (d + u(x + d)).
-  void move() {
+  // next = G_elastic (d + u(x + d)), d = factor·along; is_again: half of the d before.
+  void move(const Tensor& along, double factor, bool is_again) {
+    const Composition how{.factor = factor,
+        .smoothing = settings_.elastic,
+        .unit = u_.dtype == DType::f64 ? last_digit(1) : 0};
+    if (can_compose_cpu(grid_, how)) return compose_cpu(grid_, along, u_, how, next_, exec_);
+    const std::int64_t count = d_.shape.count();
+    if (is_again) {
+      scale(grid_.device, count, 0.5, d_, d_, exec_);
+    } else {
+      scale(grid_.device, count, factor, along, d_, exec_);
+    }
     compose(grid_, d_, u_, next_, exec_);
     smooth_into(next_, {.output = next_}, {.sigma = settings_.elastic, .field = true}, exec_);
     drop_last_digits(next_, 1, exec_);
