@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // A repair looks at the box about the bad voxels alone, with a margin that no change can cross: the
-// blend reaches 2 voxels of dilation and 3 of smoothing, and reads 3 further.
+// blend reaches 2 voxels of dilation and 3 of smoothing, and reads 3 further. On the CPU each spot
+// of bad voxels has such a box, which no other spot's reaches: the same field in less time.
 #include "src/registration/guard.h"
 
 #include <algorithm>
 
 #include "similis/smooth.hpp"
+#include "src/registration/cpu/field_check.h"
 #include "src/registration/exponential.h"
 #include "src/registration/passes.h"
 
 namespace similis::registration_internal {
 namespace {
 
-constexpr std::int64_t kDilation = 2, kMargin = 10;
+constexpr std::int64_t kDilation = 2, kChange = 5, kMargin = 8;
 
 Box widened(const Box& box, const Grid& grid, std::int64_t by) {
   Box result;
@@ -122,7 +124,27 @@ void smooth_within(const Grid& grid, const Box& inner, const Tensor& field, cons
       field.elements<float>(), exec);
 }
 
+namespace {
+
+Guarded guard_cpu(const Grid& grid, const Tensor& u, double bound, const Execution& exec) {
+  constexpr std::int64_t kNeighbour = 1;  // that a determinant sees
+  FieldCheck check(GridRows(grid), u, bound);
+  check.look({.size = grid.size}, exec);
+  Guarded result{.repaired = check.bad()};
+  for (int i = 0; i < kRepairs && check.bad() > 0; ++i) {
+    const std::vector<Box> spots = check.spots(kMargin + kNeighbour + kChange);
+    for (const Box& spot : spots) smooth_about(grid, spot, u, bound, u, exec);
+    for (const Box& spot : spots) check.look(widened(spot, grid, kChange + kNeighbour), exec);
+  }
+  result.passed = check.bad() == 0;
+  result.least = check.least();
+  return result;
+}
+
+}  // namespace
+
 Guarded guard(const Grid& grid, const Tensor& u, double bound, const Execution& exec) {
+  if (grid.device.kind == DeviceKind::cpu) return guard_cpu(grid, u, bound, exec);
   const GridRows rows(grid);
   const Box whole = {.size = grid.size};
   Determinants found = corner_determinants(rows, u, whole, bound, nullptr, exec);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "src/core/parallel.h"
+#include "src/registration/cpu/field_check.h"
 #include "src/registration/cpu/passes.h"
 
 #ifndef SIMILIS_REGISTRATION_DETERMINANTS
@@ -235,29 +236,51 @@ RowDeterminants determinants_of_row(const BoxRow<double>& row, double* flags) {
   return HWY_DYNAMIC_DISPATCH(determinants_of_doubles)(row, flags);
 }
 
+// Those of `count` voxels of a row from `first` on; flags: of these voxels, or null.
+template <class T>
+RowDeterminants determinants_at(const GridRows& rows, const T* u,
+    const std::array<std::int64_t, 3>& first, std::int64_t count, double accepted, T* flags) {
+  const auto& size = rows.size;
+  const std::int64_t rank = rows.rank, by_y = size[0] * rank, by_z = by_y * size[1];
+  const auto [x, y, z] = first;
+  const BoxRow<T> row{.u = u + z * by_z + y * by_y + x * rank,
+      .count = count,
+      .x = x,
+      .width = size[0],
+      .up = y + 1 < size[1] ? by_y : 0,
+      .down = y > 0 ? -by_y : 0,
+      .front = z + 1 < size[2] ? by_z : 0,
+      .back = z > 0 ? -by_z : 0,
+      .rank = rows.rank,
+      .accepted = static_cast<T>(accepted)};
+  return determinants_of_row(row, flags);
+}
+
 // Those of the rows of a box, one after another.
 template <class T>
 std::vector<RowDeterminants> determinants_of_rows(const GridRows& rows, const T* u, const Box& box,
     double accepted, T* flags, const Execution& exec) {
-  const auto& size = rows.size;
-  const std::int64_t rank = rows.rank, by_y = size[0] * rank, by_z = by_y * size[1];
   std::vector<RowDeterminants> found(static_cast<std::size_t>(box.size[1] * box.size[2]));
   parallel_for(exec, box.size[1] * box.size[2], [&](std::int64_t task) {
-    const std::int64_t y = box.first[1] + task % box.size[1], z = box.first[2] + task / box.size[1];
-    const BoxRow<T> row{.u = u + z * by_z + y * by_y + box.first[0] * rank,
-        .count = box.size[0],
-        .x = box.first[0],
-        .width = size[0],
-        .up = y + 1 < size[1] ? by_y : 0,
-        .down = y > 0 ? -by_y : 0,
-        .front = z + 1 < size[2] ? by_z : 0,
-        .back = z > 0 ? -by_z : 0,
-        .rank = rows.rank,
-        .accepted = static_cast<T>(accepted)};
-    found[static_cast<std::size_t>(task)] =
-        determinants_of_row(row, flags == nullptr ? nullptr : flags + task * box.size[0]);
+    found[static_cast<std::size_t>(task)] = determinants_at(rows, u,
+        {box.first[0], box.first[1] + task % box.size[1], box.first[2] + task / box.size[1]},
+        box.size[0], accepted, flags == nullptr ? nullptr : flags + task * box.size[0]);
   });
   return found;
+}
+
+// Makes `box` hold another, if they lie at most `apart` voxels from each other along each axis.
+bool join(const Box& other, std::int64_t apart, Box& box) {
+  for (std::size_t a = 0; a < 3; ++a) {
+    if (other.first[a] - (box.first[a] + box.size[a] - 1) > apart) return false;
+    if (box.first[a] - (other.first[a] + other.size[a] - 1) > apart) return false;
+  }
+  for (std::size_t a = 0; a < 3; ++a) {
+    const std::int64_t end = std::max(box.first[a] + box.size[a], other.first[a] + other.size[a]);
+    box.first[a] = std::min(box.first[a], other.first[a]);
+    box.size[a] = end - box.first[a];
+  }
+  return true;
 }
 
 }  // namespace
@@ -291,5 +314,75 @@ Determinants corner_determinants(const GridRows& rows, Reals u, const Box& box, 
 }
 
 }  // namespace cpu
+
+struct FieldCheck::Piece {
+  double least = 0;
+  std::int64_t bad = 0, first = 0, last = 0;  // in the row
+};
+
+FieldCheck::FieldCheck(const GridRows& rows, Reals u, double accepted)
+    : rows_(rows),
+      u_(u),
+      accepted_(accepted),
+      pieces_of_row_((rows.size[0] + kPiece - 1) / kPiece),
+      pieces_(static_cast<std::size_t>(rows.count() * pieces_of_row_)) {}
+FieldCheck::~FieldCheck() = default;
+
+void FieldCheck::look(const Box& box, const Execution& exec) {
+  const std::int64_t first = box.first[0] / kPiece,
+                     end = (box.first[0] + box.size[0] + kPiece - 1) / kPiece;
+  parallel_for(exec, box.size[1] * box.size[2], [&](std::int64_t task) {
+    const std::int64_t y = box.first[1] + task % box.size[1], z = box.first[2] + task / box.size[1];
+    Piece* const pieces = pieces_.data() + (z * rows_.size[1] + y) * pieces_of_row_;
+    for (std::int64_t p = first; p < end; ++p) {
+      const std::int64_t x = p * kPiece, count = std::min(kPiece, rows_.size[0] - x);
+      const RowDeterminants found = with_type(u_, [&]<class T>(T) {
+        return determinants_at<T>(rows_, u_.as<T>(), {x, y, z}, count, accepted_, nullptr);
+      });
+      pieces[p] = {found.least, found.bad, x + found.first, x + found.last};
+    }
+  });
+}
+
+double FieldCheck::least() const {
+  double least = pieces_[0].least;
+  for (const Piece& piece : pieces_) {
+    if (piece.least < least || std::isnan(piece.least)) least = piece.least;
+    if (std::isnan(least)) break;
+  }
+  return least;
+}
+
+std::int64_t FieldCheck::bad() const {
+  std::int64_t bad = 0;
+  for (const Piece& piece : pieces_) bad += piece.bad;
+  return bad;
+}
+
+std::vector<Box> FieldCheck::spots(std::int64_t apart) const {
+  std::vector<Box> spots;
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    const Piece& piece = pieces_[i];
+    if (piece.bad == 0) continue;
+    const std::int64_t row = static_cast<std::int64_t>(i) / pieces_of_row_;
+    const Box own = {.first = {piece.first, row % rows_.size[1], row / rows_.size[1]},
+        .size = {piece.last - piece.first + 1, 1, 1}};
+    const bool is_joined =
+        std::any_of(spots.begin(), spots.end(), [&](Box& spot) { return join(own, apart, spot); });
+    if (!is_joined) spots.push_back(own);
+  }
+  for (bool again = true; again;) {
+    again = false;
+    for (std::size_t i = 0; i < spots.size(); ++i) {
+      for (std::size_t k = i + 1; k < spots.size(); ++k) {
+        if (!join(spots[k], apart, spots[i])) continue;
+        spots.erase(spots.begin() + static_cast<std::ptrdiff_t>(k--));
+        again = true;
+      }
+    }
+  }
+  return spots;
+}
+
 }  // namespace similis::registration_internal
 #endif

@@ -7,6 +7,9 @@
 #include <limits>
 #include <vector>
 
+#include "src/core/tensor/doubles.h"
+#include "src/registration/cpu/field_check.h"
+#include "src/registration/guard.h"
 #include "src/registration/passes.h"
 #include "src/registration/test_images.h"
 #include "tests/arrays.h"
@@ -119,6 +122,77 @@ TEST(CornerDeterminants, AreNotANumberWhereOneIs) {
       const std::int64_t neighbours = at == 0 || at == 40 ? 1 : 2;
       EXPECT_EQ(found.bad, 5 + neighbours) << backend.name << ", voxel " << at;
       EXPECT_EQ(std::count(flags.begin(), flags.end(), 1.0f), found.bad);
+    }
+  }
+}
+
+// A field with folds in two corners and in the middle of a row of several pieces.
+test::Array folded(const Grid& grid, DType dtype) {
+  return test::make(grid.field_shape(), dtype, test::Layout::dense, [&](std::int64_t i) {
+    const std::int64_t voxel = i / 3, x = voxel % grid.size[0],
+                       y = voxel / grid.size[0] % grid.size[1],
+                       z = voxel / grid.size[0] / grid.size[1];
+    const bool in_corner = x < 3 && y < 3 && z < 3, in_middle = std::abs(x - 140) < 3 && y > 20,
+               at_end = x > grid.size[0] - 3 && z > grid.size[2] - 3;
+    return (in_corner || in_middle || at_end ? 3 : 0.3) * (test::uniform(3, i) - 0.5);
+  });
+}
+
+TEST(FieldCheck, LooksAtPiecesAndFindsSpots) {
+  constexpr std::int64_t kApart = 6;
+  const Grid grid = grid_of(3, {300, 25, 9}, {1, 1, 1});
+  const test::Array u = folded(grid, DType::f64);
+  for (const test::Backend& backend : test::backends()) {
+    const test::ScopedBackend scope(backend);
+    std::vector<double> flags(static_cast<std::size_t>(grid.voxels()));
+    const Determinants found =
+        corner_determinants(GridRows(grid), u, {.size = grid.size}, kAccepted, flags.data(), {});
+    FieldCheck check(GridRows(grid), u, kAccepted);
+    check.look({.size = grid.size}, {});
+    EXPECT_EQ(check.least(), found.least);
+    EXPECT_EQ(check.bad(), found.bad);
+    const std::vector<Box> spots = check.spots(kApart);
+    EXPECT_EQ(spots.size(), 3u);
+    std::int64_t held = 0;
+    for (const Box& spot : spots) {
+      for (std::int64_t i = 0; i < grid.voxels(); ++i) {
+        const Place p = {i % 300, i / 300 % 25, i / 300 / 25};
+        bool is_inside = flags[static_cast<std::size_t>(i)] != 0;
+        for (std::size_t a = 0; a < 3; ++a) {
+          is_inside &= p[a] >= spot.first[a] && p[a] < spot.first[a] + spot.size[a];
+        }
+        held += is_inside ? 1 : 0;
+      }
+    }
+    EXPECT_EQ(held, found.bad) << backend.name;
+    // Another look at a part changes what lies there alone.
+    const double before = check.least();
+    u.elements<double>()[3 * ((2 * 25 + 12) * 300 + 60)] = 40;
+    check.look({.first = {70, 12, 2}, .size = {2, 1, 1}}, {});
+    EXPECT_LT(check.least(), before - 10);
+    u.elements<double>()[3 * ((2 * 25 + 12) * 300 + 60)] = 0;
+  }
+}
+
+// Spot by spot the guard leaves the field that it leaves when it repairs all of a box at once.
+TEST(FieldCheck, RepairsSpotsAsOneBox) {
+  const Grid grid = grid_of(3, {300, 25, 9}, {1, 1, 1});
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const test::Backend& backend : test::backends()) {
+      const test::ScopedBackend scope(backend);
+      const test::Array own = folded(grid, dtype), other = folded(grid, dtype);
+      const Guarded guarded = guard(grid, own, kAccepted, {});
+      EXPECT_TRUE(guarded.passed) << backend.name;
+      const Box whole = {.size = grid.size};
+      Determinants found =
+          corner_determinants(GridRows(grid), other, whole, kAccepted, nullptr, {});
+      EXPECT_EQ(guarded.repaired, found.bad);
+      for (int i = 0; i < kRepairs && found.bad > 0; ++i) {
+        smooth_about(grid, found.around, other, kAccepted, other, {});
+        found = corner_determinants(GridRows(grid), other, whole, kAccepted, nullptr, {});
+      }
+      EXPECT_EQ(guarded.least, found.least);
+      EXPECT_EQ(to_doubles(own), to_doubles(other)) << backend.name;
     }
   }
 }
