@@ -50,8 +50,8 @@ struct LnccOptions {
   LnccWorkspace workspace = LnccWorkspace::automatic;
   /// Weights on the map, one per pixel, finite and not negative: the mean becomes Σ mask·LNCC /
   /// Σ mask and the sum Σ mask·LNCC; a map is multiplied by it. Any dtype; [H,W] or [D,H,W] with or
-  /// without leading N and C, broadcast; with padding valid its rim goes unused. Where the weights
-  /// of a mean add up to 0 LNCC is NaN and a loss 0, both with gradient 0. A negative weight or a
+  /// without leading N and C, broadcast; with padding valid its rim goes unused. If the weights of
+  /// a mean add up to 0, LNCC is NaN and a loss 0, both with gradient 0. A negative weight or a
   /// NaN is refused on the CPU; on a GPU it makes value and gradient NaN.
   TensorView mask = {};
   /// Weights m of the pixels, shaped as mask is; 0 leaves a pixel out, which then may hold

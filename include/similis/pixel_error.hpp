@@ -17,8 +17,8 @@ struct PixelErrorOptions {
   Reduction reduction = Reduction::mean;  ///< mean, sum, per_image or per_channel
   /// Weights of the pixels, finite and not negative: the mean becomes Σ mask·error / Σ mask and the
   /// sum Σ mask·error. A pixel of weight 0 may hold anything, NaN included, and has gradient 0. Any
-  /// dtype; shaped as x, with N and C left out or 1 where it is the same for all. Where the weights
-  /// of a mean add up to 0 it is NaN, with gradient 0. A negative weight or a NaN is refused on
+  /// dtype; shaped as x, with N and C left out or 1 where it is the same for all. If the weights of
+  /// a mean add up to 0, it is NaN, with gradient 0. A negative weight or a NaN is refused on
   /// the CPU; on a GPU value and gradient are NaN.
   TensorView mask = {};
 };

@@ -35,9 +35,9 @@ struct SsimOptions {
   Reduction reduction = Reduction::mean;
   /// Weights on the map, one per pixel, finite and not negative: the mean becomes Σ mask·S / Σ mask
   /// and the sum Σ mask·S; a map is multiplied by it. Any dtype; [H,W] or [D,H,W] with or without
-  /// leading N and C, broadcast; with padding valid its rim goes unused. Where the weights of a
-  /// mean add up to 0 SSIM is NaN and a loss 0, both with gradient 0. A negative weight or a NaN is
-  /// refused on the CPU; on a GPU it makes value and gradient NaN.
+  /// leading N and C, broadcast; with padding valid its rim goes unused. If the weights of a
+  /// mean add up to 0, SSIM is NaN and a loss 0, both with gradient 0. A negative weight or a NaN
+  /// is refused on the CPU; on a GPU it makes value and gradient NaN.
   TensorView mask = {};
   /// Weights m of the pixels, shaped as mask is; 0 leaves a pixel out, which then may hold
   /// anything, NaN included, and has gradient 0. Averages become Σ G·m·x / Σ G·m. Means and sums

@@ -45,8 +45,8 @@ typedef struct similis_vulkan_handles {
  * destroyed. */
 SIMILIS_API similis_status similis_vulkan_device_from_handles(
     const similis_vulkan_handles* handles, similis_vulkan_device** device);
-/** No call may be using the device. Of a caller's device it waits for submitted work and destroys
- * what was made on it; no tensor that similis allocated there may be left. NULL is allowed. */
+/** No call may be using the device. On a caller's device it waits for submitted work and destroys
+ * only what similis made; no tensor that similis allocated there may be left. NULL is allowed. */
 SIMILIS_API void similis_vulkan_device_destroy(similis_vulkan_device* device);
 /** For tensors whose data is a VkBuffer of this device. */
 SIMILIS_API similis_device similis_vulkan_device_id(const similis_vulkan_device* device);

@@ -48,8 +48,8 @@ typedef struct similis_warp_options {
    * to i + 7 of the output, or fewer, begin in, row i becomes the largest 2^20 - c and the largest
    * c + 2. The last row becomes (1, 1) if anything was noted: a GPU's fast path for values does. */
   const similis_tensor* elsewhere;
-  /** What an earlier call noted of the same voxels, or NULL: those of 8 rows without a note may be
-   * left out of a call that adds to its result. */
+  /** The notes of an earlier call on the same voxels, or NULL: a call that adds to its result may
+   * leave out 8 rows without a note. */
   const similis_tensor* noted;
   /** With elsewhere: voxels whose cells are not among these become NaN, and the last element of
    * elsewhere 2; 0 and 0: all are. A call that cannot note them is refused. */
