@@ -37,7 +37,7 @@ _T = TypeVar("_T", bound=np.generic)
 _F = TypeVar("_F", bound=np.floating[Any])
 
 class _JaxArray(Protocol):
-    \"\"\"What jax.Array has and the other libraries' arrays have not.\"\"\"
+    \"\"\"A method that only jax.Array has, which tells it from other libraries' arrays.\"\"\"
 
     def block_until_ready(self) -> Any: ...
 
@@ -216,7 +216,7 @@ def score(name):
 
 
 def transform(name):
-    """What they return has the type of the first array."""
+    """Declarations of a transform, which returns the type of its first array."""
     function = getattr(similis, name)
     returned = str(inspect.signature(function).return_annotation)
     first = next(iter(inspect.signature(function).parameters))

@@ -81,7 +81,7 @@ _OF_VOLUMES = ("Volume", "read_transform", "read_volume", "write_transform", "wr
 
 
 def __getattr__(name: str) -> Any:
-    """What imports torch or NumPy, once it is asked for."""
+    """Imports the parts that need torch or NumPy when they are first used."""
     if name in _SUBMODULES:
         return importlib.import_module(f"similis.{name}")
     if name in _OF_VOLUMES:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m similis` and the script `similis`: the command line program.
 
-Where there is no ffmpeg on PATH, that of the package imageio-ffmpeg, which `pip install
+If there is no ffmpeg on PATH, that of the package imageio-ffmpeg, which `pip install
 similis[video]` brings, reads video.
 """
 

@@ -127,7 +127,7 @@ class Scorer:
         return result
 
     def map_in_pandas(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """What Spark's mapInPandas takes: an iterator of pandas.DataFrame to another."""
+        """For Spark's mapInPandas: turns an iterator of pandas.DataFrame into another."""
         import pandas
 
         for batch in batches:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What JAX's measures and transforms have in common: where arrays are, and when a call runs.
+"""The common part of JAX's measures and transforms: where arrays are, and when a call runs.
 
 Arrays with values are computed with at once, as NumPy's. Arrays that JAX traces (under jit, grad,
-vmap) become a callback. What the library refuses of their shapes and options it refuses while they
-are traced, as the same call is made with zeros in their places, once for each kind of call.
+vmap) become a callback. The library refuses their wrong shapes and options while they are traced:
+once for each kind of call, the same call is made with zeros in their places.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ def lncc(
             bf16), or up to 64 MiB for up to 8 million pixels, wide windows and gradients that are
             not dense. Results are the same.
         mask: weights of the map, finite and not negative, shaped as x with N and C left out or 1
-            where they are the same for all: the mean is Σ mask·LNCC / Σ mask. Where they add up to
-            0, LNCC is NaN and a loss 0, both with gradient 0.
+            where they are the same for all: the mean is Σ mask·LNCC / Σ mask. If they add up to 0,
+            LNCC is NaN and a loss 0, both with gradient 0.
         valid_mask: which pixels exist, 0 or a weight, shaped as mask is. The others may hold
             anything, NaN included, have gradient 0 and are NaN in a map.
         channel_axis: as of ssim().

@@ -32,7 +32,7 @@ _ARRAYS = ("mask", "valid_mask", "histogram", "limits")  # that belong to a call
 
 
 def takes_array(name: str) -> bool:
-    """Whether the argument of this name is no option but an array."""
+    """True if the argument of this name is an array and not an option."""
     return name in _ARRAYS
 
 
@@ -206,7 +206,7 @@ def is_usual_array(x: Any) -> bool:
 
 
 def are_algorithms_deterministic() -> bool:
-    """What torch.use_deterministic_algorithms says, if torch is used."""
+    """True if torch is used and torch.use_deterministic_algorithms(True) holds."""
     return _torch_package is not None and not _is_compiling() and bool(_is_deterministic())
 
 

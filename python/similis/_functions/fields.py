@@ -101,7 +101,7 @@ def invert(
     converges as the inside does.
 
     rows, u_rows: a part of a field that is cut along z, or y in 2D: the rows (first, end) of the
-        whole to invert, and (start, extent): u holds the rows from start on of `extent`. Where a
+        whole to invert, and (start, extent): u holds the rows from start on of `extent`. If a
         row is needed that u lacks, the residual is infinite: give more. On the CPU.
 
     Returns: w shaped as u, and residual [N]: the largest norm of u(x + w) + w over all voxels, in

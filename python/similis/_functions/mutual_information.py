@@ -78,7 +78,7 @@ def mutual_information(
             "per_channel": [N,C].
         mask: which voxels exist, those above 0; shaped as x with N and C left out or 1 where they
             are the same for all. The others may hold anything and have gradient 0. Numbers are
-            finite and not negative. Where no voxel is left the measure is NaN and the loss 0.
+            finite and not negative. If no voxel is left, the measure is NaN and the loss 0.
         histogram: [N,C,num_bins,num_bins], f64, dense: the sum of the histogram()s of an image's
             parts, of which x and y are one. The value is then the whole image's, and gradients are
             those of the whole's value. A constant for the gradient.
@@ -162,7 +162,7 @@ def _evaluate(
     histogram: Any,
     limits: Any,
 ) -> Any:
-    """Of images, or of a part of them if a whole's histogram or its limits are given."""
+    """The measure of images, or of a part of them if the whole's histogram or limits are given."""
     if histogram is None and limits is None:
         return evaluate_images(operation, describe, given, x, y, mask, None, channel_axis)
     text = describe(*given)

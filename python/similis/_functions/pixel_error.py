@@ -44,7 +44,7 @@ def mse(
         reduction: "mean", "sum", "per_image" or "per_channel".
         mask: weights of the pixels, finite and not negative, shaped as x with N and C left out or 1
             where they are the same for all: the mean is Σ mask·error / Σ mask. A pixel of weight 0
-            may hold anything, NaN included, and has gradient 0. Where the weights add up to 0 the
+            may hold anything, NaN included, and has gradient 0. If the weights add up to 0, the
             mean is NaN, with gradient 0.
         channel_axis: as of ssim().
 

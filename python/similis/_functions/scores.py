@@ -60,7 +60,7 @@ _integer_ssim_text = described_once(measures.writer("integer_ssim", *options_of(
 
 
 class FloatSsimMeans(NamedTuple):
-    """What float_ssim() and float_ms_ssim() return with enable_lcs."""
+    """The results of float_ssim() and float_ms_ssim() with enable_lcs."""
 
     value: Any
     luminance: Any

@@ -69,8 +69,8 @@ def ssim(
         sums: return [2,N,C] in f64 instead, Σ weight·SSIM and Σ weight of each channel: those of
             parts add up to the image's. reduction is not read.
         mask: weights of the map, finite and not negative, shaped as x with N and C left out or 1
-            where they are the same for all: the mean is Σ mask·SSIM / Σ mask. Where they add up to
-            0, SSIM is NaN and a loss 0, both with gradient 0.
+            where they are the same for all: the mean is Σ mask·SSIM / Σ mask. If they add up to 0,
+            SSIM is NaN and a loss 0, both with gradient 0.
         valid_mask: which pixels exist, 0 or a weight, shaped as mask is. The others may hold
             anything, NaN included, have gradient 0 and are NaN in a map.
         channel_axis: the axis of the channels, -1 for [H,W,C] and [N,H,W,C]. Without it the

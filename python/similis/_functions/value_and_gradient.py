@@ -39,11 +39,11 @@ def value_and_gradient(
 ) -> tuple[Array, ...]:
     """The value of measure(x, y, **options), and the gradients of the sum over all results.
 
-    In one pass over the images, for NumPy's and CuPy's arrays and torch's tensors; JAX has autograd.
-    Gradients of tensors have the bits that backward() would give to x.grad, take little more than a
-    call without a gradient, and are constants to autograd, as the value is. Where such a call needs autograd (images
-    that have to be rearranged or converted, sums and histograms of a part, GPUs of Apple and Intel),
-    it is used inside.
+    They are computed in one pass over the images, for arrays of NumPy and CuPy and torch's tensors;
+    JAX has autograd. Gradients of tensors have the bits that backward() would give to x.grad, take
+    little more than a call without a gradient, and are constants to autograd, as the value is. A
+    call that needs autograd (images that have to be rearranged or converted, sums and histograms of
+    a part, GPUs of Apple and Intel) uses it inside.
 
     Args:
         measure: similis.ssim, ssim_loss, l1_ssim, ms_ssim, ms_ssim_loss, lncc, lncc_loss,

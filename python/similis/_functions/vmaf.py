@@ -91,7 +91,7 @@ def _stream(array: Any) -> int:
 
 
 def _most_threads(array: Any) -> int:
-    """Of torch's tensors as many as torch uses; 0: as many as the library uses."""
+    """The number of torch's threads for torch's tensors, else 0: the library's own number."""
     return int(imported("torch").get_num_threads()) if _is_torch(array) else 0
 
 

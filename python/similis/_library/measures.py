@@ -245,7 +245,7 @@ def run(
 
 
 def means_of_a_factor(operation: str) -> int:
-    """How many means libvmaf's enable_lcs prints for luminance: one for each scale."""
+    """The number of means that libvmaf's enable_lcs prints for luminance: one for each scale."""
     return 5 if operation == "float_ms_ssim" else 1
 
 

@@ -267,8 +267,8 @@ class Found:
         masks: Sequence[Optional[c_abi.Tensor]] = (None, None),
         most_threads: int = 0,
     ) -> dict[str, Any]:
-        """Of fixed and moving, and their masks. Without the images it lacks similarity and
-        determinants."""
+        """The report on fixed and moving, and their masks. Without the images it lacks similarity
+        and determinants."""
         text, execution = ctypes.c_char_p(), c_abi.execution(0, most_threads)
         _checked(_report(self._handle, *images, *masks, ctypes.byref(text), execution))
         report: dict[str, Any] = json.loads(text.value or b"{}")

@@ -14,7 +14,7 @@ _T = TypeVar("_T", bound=np.generic)
 _F = TypeVar("_F", bound=np.floating[Any])
 
 class _JaxArray(Protocol):
-    """What jax.Array has and the other libraries' arrays have not."""
+    """A method that only jax.Array has, which tells it from other libraries' arrays."""
 
     def block_until_ready(self) -> Any: ...
 

@@ -31,7 +31,7 @@ _warned: set[tuple[str, str]] = set()
 
 
 def place(device: torch.device) -> str:
-    """Where a tensor is, and why the library does not compute there."""
+    """The place of a tensor, in words that tell why the library does not compute there."""
     return str(device) if HAS_LIBRARY or device.type != "cpu" else "cpu without the library"
 
 

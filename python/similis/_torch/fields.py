@@ -83,7 +83,7 @@ def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) 
 
 
 def _backward(ctx: Any, upstream: Tensor, _: Any) -> tuple[Tensor, None, None]:
-    """Of the operator in a graph of torch.jit: through the differentiable functions above."""
+    """The operator's gradient in a graph of torch.jit, by the differentiable functions above."""
     (field,) = ctx.saved_tensors
     parsed, again = warp.parse(ctx.call), torch.is_grad_enabled()
     options, rows, u_rows = parsed.values, None, None

@@ -18,7 +18,7 @@ from .tensors import is_transformed, refuse_tensor, require_same_device
 
 
 class OfWhole:
-    """What a part needs of the whole: its histogram and the limits of its bins, or one of them."""
+    """The whole's histogram and the limits of its bins, or one of them, for a part of it."""
 
     def __init__(self, histogram: Optional[Tensor] = None, limits: Optional[Tensor] = None) -> None:
         self.histogram = None if histogram is None else histogram.detach()

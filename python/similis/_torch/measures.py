@@ -81,7 +81,7 @@ Plain = tuple[torch.Size, Optional[Tensor], Optional[Tensor]]
 def if_plain(
     x: Any, y: Any, mask: Optional[Tensor], valid_mask: Optional[Tensor]
 ) -> Optional[Plain]:
-    """What the fast path needs, or None for images or masks that have to be checked in full."""
+    """The fast path's arguments, or None for images or masks that have to be checked in full."""
     shape = _shape_if_plain(x, y)
     if shape is None:
         return None
@@ -264,7 +264,7 @@ def _differentiable_gradients(
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    """Of the operator where no function stands around it, in a graph of torch.jit."""
+    """The operator's saved state if no function stands around it, in a graph of torch.jit."""
     *images_and_masks, measure = inputs
     _, _, *of_masks, _ = ctx.needs_input_grad
     if any(of_masks):

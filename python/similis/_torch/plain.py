@@ -114,7 +114,7 @@ NOT_PLAIN = (Refused, RuntimeError, ValueError, TypeError, KeyError, BufferError
 
 
 def are_plain_images(x: Any, y: Any) -> bool:
-    """Whether attempt_images() may be asked for the images, while nobody looks."""
+    """True if attempt_images() may be asked for the images, while nobody looks."""
     return type(x) in PLAIN and type(y) in PLAIN and not x.is_neg() and not y.is_neg()
 
 

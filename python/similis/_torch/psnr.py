@@ -37,7 +37,7 @@ def _decibels(error: Tensor, of_range: float, has_mask: bool) -> Tensor:
 
 
 def _is_ahead(x: Tensor, text: str) -> bool:
-    """Whether gradients are computed with the error."""
+    """True if gradients are computed with the error."""
     return x.dtype is not torch.float16 and measures.is_scalar(text)
 
 

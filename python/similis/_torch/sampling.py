@@ -38,7 +38,7 @@ class _Axis(NamedTuple):
 
 
 def _cubic_weights(f: Tensor) -> list[Tensor]:
-    """Of a cubic B-spline for voxels -1, 0, 1 and 2 from the one before a position f above it."""
+    """A cubic B-spline's weights of voxels -1, 0, 1 and 2, for a position f above voxel 0."""
     g = 1 - f
     return [
         g * g * g / 6,

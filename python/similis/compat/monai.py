@@ -5,9 +5,9 @@
     from similis.compat.monai import GlobalMutualInformationLoss
 
 MONAI itself is not needed. Sums are f64 here, so that flat backgrounds and large intensities keep
-their digits, and correlations are from -1 to 1. What similis's kernels do not have is composed of
-torch's operators: triangular windows, a smooth_nr above 0, and the B-spline of mutual information,
-which MONAI puts on one image alone. Options of SSIMLoss that MONAI does not read are read here: an
+their digits, and correlations are from -1 to 1. torch's operators compute what similis's kernels
+lack: triangular windows, a smooth_nr above 0, and the B-spline of mutual information, which
+MONAI puts on one image alone. Options of SSIMLoss that MONAI does not read are read here: an
 unknown kernel_type is refused.
 """
 

@@ -2,8 +2,8 @@
 """Volumes over several GPUs or processes, by torch.distributed.
 
 A volume is cut along its first spatial axis: each rank holds its own rows as a plain tensor, and
-Slabs says which. The functions are those of similis with slabs added. What is not an array of
-pixels is the same bits on every rank, and every rank calls backward with the same upstream
+Slabs says which. The functions are those of similis with slabs added. Results that are not arrays
+of pixels have the same bits on every rank, and every rank calls backward with the same upstream
 gradient.
 
     similis.distributed.init()

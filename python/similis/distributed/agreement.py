@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all ranks agree on before pixels move.
+"""All ranks agree on a call's arguments before pixels move.
 
     with Agreement("ssim", slabs, padding="same") as agreement:
         agreement.array("x", x, slabs, axis=2)
 
-gathers a hash of the arguments. Where one rank's differ, or one rank refuses its own, all ranks
+gathers a hash of the arguments. If one rank's differ, or one rank refuses its own, all ranks
 raise a ValueError that names the argument, and the group works on. Own rows are not compared.
 
 A call that has work of its own to give to a GPU first agrees `later`: settle() gathers the hashes
 before pixels move, while the GPU works.
 
-What a function refuses before its agreement begins, as an argument that it does not have, `heard`
-tells the others.
+`heard` tells the others if a function refuses something before its agreement begins, such as an
+argument that it does not have.
 """
 
 from __future__ import annotations

@@ -181,19 +181,19 @@ class _Determinants(torch.autograd.Function):
 
 
 def _part(split: Split, piece: Piece) -> dict[str, Any]:
-    """Where a piece lies in the whole field, as options of the plain function."""
+    """A piece's place in the whole field, as options of the plain function."""
     return {"rows": piece.centres, "u_rows": (piece.rows[0], split.slabs.extent)}
 
 
 def _determinant(ctx: Any, piece: Piece, rows: Tensor) -> Tensor:
-    """Of a piece, in torch's operators."""
+    """The determinants of a piece, in torch's operators."""
     ends = (ctx.options["min_coords"], ctx.options["max_coords"])
     part = _part(ctx.split, piece).values()
     return determinant(rows, ctx.options["align_corners"], *ends, *part)
 
 
 def _gradient_of_piece(ctx: Any, piece: Piece, rows: Tensor, upstream: Tensor) -> Tensor:
-    """That of a piece's determinants to the rows that they look at, f32 for halves."""
+    """The gradient of a piece's determinants to the rows that they read, f32 for halves."""
     with torch.enable_grad():
         leaf = rows.detach()
         leaf = (leaf if leaf.dtype == torch.float64 else leaf.float()).requires_grad_()

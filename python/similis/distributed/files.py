@@ -41,7 +41,7 @@ _noted = False
 
 
 class Header(NamedTuple):
-    """What a NIfTI file says before its voxels."""
+    """The header of a NIfTI file, as far as it is read here."""
 
     raw: bytes  #: all bytes before the voxels, but for extensions that make them over 64 KiB
     shape: tuple[int, int, int]  #: z, y, x

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all ranks gather of each other: a tensor or an object of each, and sums.
+"""Ranks gather a tensor or an object from each other, and sums.
 
 Sums are added in the order of ranks, so that every rank has the same bits.
 """
@@ -59,7 +59,7 @@ def _wait_until_let_go(tensors: list[Tensor]) -> None:
 
 
 def gathered_objects(slabs: Any, value: Any) -> list[Any]:
-    """What each rank gives, of any type that pickle knows; a collective call."""
+    """The value of each rank, of any type that pickle knows; a collective call."""
     mine = pickle.dumps(value)
     lengths = [int(each) for each in gathered(slabs, torch.tensor(len(mine)))]
     padded = torch.frombuffer(bytearray(mine.ljust(max(lengths), b"\0")), dtype=torch.uint8)

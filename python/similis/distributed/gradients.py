@@ -100,7 +100,7 @@ class Gradients:
         self.by_field.narrow(1, rows[0], rows[1] - rows[0]).add_(by_field)
 
     def leaves_out(self, *others: Optional[Tensor]) -> bool:
-        """Whether a call for the field's gradient alone may leave out rows without a note."""
+        """True if a call for the field's gradient alone may leave out rows without a note."""
         return self.adds_to_field and all(each is None for each in others)
 
     def _can_add(self, by_field: Tensor) -> bool:

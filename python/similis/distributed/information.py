@@ -147,7 +147,7 @@ class _Call:
         return mutual_information_from_histogram(self.histogram, **named, reduction="per_channel")
 
     def gradients(self, upstream: Tensor, asked: Any) -> list[Optional[Tensor]]:
-        """Of Σ upstream·values()."""
+        """The gradients of Σ upstream·values() to x and y."""
         x, y = self.images
         results = [torch.empty_like(x) if of else None for of in asked]
         if x.numel():

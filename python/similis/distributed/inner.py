@@ -7,7 +7,7 @@
 A look reads the whole field for two numbers of each row, and takes memory's time from the kernel
 that samples. That kernel has every cell in its hands and notes those that are elsewhere, but the
 host, which must then ask for rows, would let the GPU wait. So outer rows are sampled last: they
-take as long as the host needs for the notes of inner ones. Where these say that an inner voxel
+take as long as the host needs for the notes of inner ones. If these say that an inner voxel
 looks elsewhere, the call begins again and looks at all rows.
 """
 
@@ -43,7 +43,7 @@ class Inner:
 
 
 class Answers:
-    """Whether inner rows of any rank look elsewhere, on its way; a collective call."""
+    """Gathers the ranks' answers: do inner rows look elsewhere? Making one is a collective call."""
 
     def __init__(self, slabs: Slabs, inner: Optional[Inner], device: torch.device) -> None:
         with beside(device, after=None if inner is None else inner.sampled):
@@ -56,7 +56,7 @@ class Answers:
         self._slabs = slabs
 
     def are_no(self) -> bool:
-        """Waits. Of a rank whose kernel takes no notes it is not known."""
+        """Waits. False also if a rank's kernel takes no notes, so that its answer is not known."""
         every = self._every.there().tolist()
         require_group(self._slabs)  # a lost rank ends the wait, too
         return all(up == 0 and takes_notes > 0 for (_, up), (takes_notes, _) in every)

@@ -21,7 +21,7 @@ _PLACES = 32  # on the diagonal, from the middle on: src/ssim/cuda/any_window ta
 
 
 def is_read(text: str, x: Tensor) -> bool:
-    """Whether the measure of this text reads a middle."""
+    """True if the measure of this text reads a middle."""
     return text.startswith("ssim ") and x.is_cuda and x.dim() == 5 and x.dtype != torch.float64
 
 

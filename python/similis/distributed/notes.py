@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a GPU's kernel notes of voxels whose cells lie in rows that it does not have."""
+"""A GPU's kernel notes voxels whose cells lie in rows that it does not have."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _MOST_BLOCKS = 65535
 
 
 class Notes:
-    """For 8 rows of the output at a time whether voxels look elsewhere, and whether one looks
-    beyond what is reached, and is NaN then. Nobody waits for them."""
+    """Notes of voxels that look elsewhere, for each 8 rows of the output, and of one that looks
+    beyond what is reached and so becomes NaN. Nobody waits for them."""
 
     def __init__(self, rows: int, device: torch.device) -> None:
         self.tensor = torch.zeros([rows + 1, 2], device=device)
 
     def beyond(self) -> Tensor:
-        """Whether a voxel was beyond what is reached."""
+        """True if a voxel was beyond what is reached."""
         return self.tensor[-1, 1] > 1
 
 
 def are_taken(image: Tensor, field: Tensor) -> bool:
-    """Whether a GPU's fast path certainly takes the linear values of an image's own rows at A·x +
+    """True if a GPU's fast path surely takes the linear values of an image's own rows at A·x +
     u(x), and so notes them."""
     space, of_field = list(image.shape[2:]), list(field.shape[1:-1])
     blocks = (of_field[0] // 4 + 1) * max(image.shape[0], field.shape[0]) * image.shape[1]

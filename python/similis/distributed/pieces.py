@@ -120,8 +120,8 @@ def in_pieces(
 
     settle: waits until all ranks have agreed on the call. then: what else is to be done beside the
     inside, once the borders are computed. borders_last: a GPU computes the borders when the inside
-    is done, because together they take longer. What compute() allocates at a border is the second
-    stream's memory: the current stream must be given its use before the next call.
+    is done, because together they take longer. Memory that compute() allocates at a border is the
+    second stream's: the current stream must be given its use before the next call.
     """
     (first, _), *_ = [each for each in arrays if each is not None]
     own = [None if each is None else each[0] for each in arrays]

@@ -63,8 +63,8 @@ class Plan:
         self.has_marked = False
         self.reach: Optional[Reach] = None  # of a call that fetches rows without a gather
         self.reached: Interval = (0, 0)  # the cells that have their rows then
-        # Of the output, in each round: the first that this rank has a part in sets every voxel, and
-        # others add to the rows that have voxels in their block.
+        # The output's rows of each round: this rank's first round sets every voxel, and others add
+        # to the rows that have voxels in their block.
         self.own_rows: list[Interval] = [(0, slabs.stop - slabs.start)]
         self.is_split = False
 
@@ -94,7 +94,7 @@ class Plan:
         return [each.tolist() for each in every]
 
     def is_confirmed(self, image: Tensor) -> bool:
-        """Whether no rank's inner rows look elsewhere. If one's do, the call begins again."""
+        """True if no rank's inner rows look elsewhere. If one's do, the call begins again."""
         answers, self._answers = self._answers, None
         self.inner, self._has_inner = None, False
         if answers is None or answers.are_no():
@@ -259,7 +259,7 @@ class Plan:
         return self.own_rows[k] if k < len(self.own_rows) else (0, 0)
 
     def _may_keep(self) -> bool:
-        """Whether rows from other ranks are kept for the backward pass; on all ranks alike."""
+        """True if rows from other ranks are kept for the backward pass; on all ranks alike."""
         most = sum(self._most_rows(k) for k in range(1, len(self.rounds)))
         return most <= _KEPT_BLOCKS * self.block_rows
 
@@ -272,8 +272,8 @@ class Plan:
     def _fetch(
         self, image: Tensor, k: int, in_halves: bool, after: Any = None
     ) -> list[tuple[Exchange, Block]]:
-        """What comes of a round, in order, and this rank's block then; all is in one array. after: a
-        mark, behind which the GPU was given nothing that rows must wait for."""
+        """The exchanges of a round, in order, each with this rank's block after it; all rows come
+        into one array. after: a mark; rows wait for no work that the GPU was given behind it."""
         if k >= len(self.rounds):
             return []
         self.settle()

@@ -98,12 +98,12 @@ class Reach:
             yield slice(row, row + 1), ((index < low) | (index >= high))[:, None]
 
     def _is_place_and_field(self) -> bool:
-        """Whether the index is a row's place and a component of the field, as far as it matters."""
+        """True if the index is a row's place and a component of the field, as far as it matters."""
         is_plain = self.affine is None and self.grid_affine is None and self.field is not None
         return is_plain and self.options["padding_mode"] != "reflection"
 
     def _ends_of_field(self, low: float, high: float) -> list[Tensor]:
-        """What the field's component is at an index of `low`, and of `high`, in each own row."""
+        """The field's components that give the indices `low` and `high`, in each own row."""
         assert self.field is not None
         scale, shift = self._scale_and_shift()
         rows = torch.arange(self.slabs.start, self.slabs.stop, device=self.field.device).double()
@@ -185,16 +185,16 @@ class Reach:
         return self._extremes
 
     def _matrices(self) -> list[list[float]]:
-        """How the index depends on the components of the field, for each matrix S."""
+        """The index's coefficients of the field's components, for each matrix S."""
         if self.grid_affine is None:
             return [[float(j == self.rank - 1) for j in range(self.rank)]]
         rows: list[list[float]] = self._on_host["grid_affine"].there()[:, self.rank - 1].tolist()
         return rows
 
     def cells(self) -> tuple[list[int], list[int]]:
-        """The first and the last cells of the voxels in each own row, from -1 to extent - 1; of a row
-        of NaN -1. Of a map that turns own rows over the whole image, no look at the field
-        says less than that it needs all rows."""
+        """The first and the last cells of the voxels in each own row, from -1 to extent - 1; -1 for a
+        row of NaN. A map that turns own rows over the whole image needs all rows, whatever the
+        field is, so that nobody looks at it."""
         if self._is_spread():
             rows = self.slabs.stop - self.slabs.start
             return [-1] * rows, [self.extent - 1] * rows
@@ -206,7 +206,7 @@ class Reach:
         return first, last
 
     def _is_spread(self) -> bool:
-        """Whether A·x alone takes own rows to the whole image."""
+        """True if A·x alone takes own rows to the whole image."""
         if self.affine is None or 0 in self.space or self.slabs.stop == self.slabs.start:
             return False
         scale, shift = self._scale_and_shift()
@@ -217,7 +217,7 @@ class Reach:
         return any(low <= _SLACK and high >= self.extent - 1 - _SLACK for low, high in ends)
 
     def _scale_and_shift(self) -> tuple[float, float]:
-        """What makes an index of a coordinate."""
+        """The scale and the shift from a coordinate to an index."""
         n = self.extent
         return ((n - 1) / 2, (n - 1) / 2) if self.options["align_corners"] else (n / 2, (n - 1) / 2)
 

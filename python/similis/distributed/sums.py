@@ -28,7 +28,7 @@ def result_dtype(x: Tensor) -> torch.dtype:
 def reduced(
     sums: Tensor, weights: Tensor, reduction: str, of_nothing: float = math.nan
 ) -> Tensor:
-    """Whole sums over whole weights, both [N,C]; "sum" leaves the weights out. Where these are 0 a
+    """Whole sums over whole weights, both [N,C]; "sum" leaves the weights out. If these are 0, a
     mean is of_nothing, with gradient 0."""
     if reduction == "sum":
         return sums.sum()

@@ -179,8 +179,9 @@ _LEAST_BLOCK_BYTES = 256 << 20
 
 
 def _block_rows(image: Tensor, axis: int, block_bytes: Optional[int], slabs: Slabs) -> int:
-    """How many rows of the image fit a block. Each block is a pass over the rows of the output that
-    may have voxels in it, so that by default there are few: as large as the largest slab."""
+    """The number of the image's rows that fit a block. Each block is a pass over the rows of the
+    output that may have voxels in it, so that the default is few blocks, each as large as the
+    largest slab."""
     of_row = image.element_size()
     for i, extent in enumerate(image.shape):
         of_row *= extent if i != axis else 1

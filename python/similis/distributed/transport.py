@@ -80,7 +80,7 @@ _streams: dict[torch.device, Any] = {}
 
 
 def marked(device: torch.device) -> Any:
-    """What a GPU's current stream has been given so far; None of a CPU."""
+    """A mark behind the work that a GPU's current stream has been given so far; None on a CPU."""
     return torch.cuda.current_stream(device).record_event() if device.type == "cuda" else None
 
 

@@ -5,7 +5,7 @@
     rows beside own ones ─> windows at the two borders ───────┴─> sums [2,N,C]
                             └─> gradients of others' rows go home
 
-There is no map. Where a gradient will be asked for, each piece gives it with its sums.
+There is no map. If a gradient will be asked for, each piece gives it with its sums.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ class Plan(Split):
     """The windows of each rank in pieces.
 
     An edge is rows beside another slab whose gradient comes in parts, from windows inside and at
-    the border. Of halves, a part rounded would lose digits of the sum: windows at the border give
-    theirs in f32, and those inside that see an edge, its seam, are differentiated once more so.
+    the border. A part rounded to a half would lose digits of the sum: for halves, windows at the
+    border give theirs in f32, and those inside that see an edge, its seam, are differentiated once
+    more in f32.
     """
 
     def __init__(

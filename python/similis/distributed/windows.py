@@ -45,7 +45,7 @@ def _radius(window_size: Any, spatial: int) -> int:
     return listed[0] // 2
 
 
-# What each function is as text: an operation, and what it adds to the options.
+# The text of each function: an operation, and what the function adds to its options.
 _FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "ssim": ("ssim", {"form": "similarity"}),
     "ssim_loss": ("ssim", {"form": "loss"}),

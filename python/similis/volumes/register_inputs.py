@@ -238,7 +238,7 @@ def image_of(argument: str, given: Any, affine: Any, spacing: Any, world: str) -
 
 
 def mask_of(argument: str, given: Any, image: Image) -> Any:
-    """Of a file's mask the grid is compared."""
+    """The mask's numbers; the grid of a mask from a file must be the image's."""
     if given is None:
         return None
     if not is_placed(given):

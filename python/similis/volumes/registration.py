@@ -144,7 +144,7 @@ def _like(array: Any, result: Any) -> Any:
 
 
 class Registration(Map):
-    """What similis.register() found: T(p) = A(p + u(p)) takes points of fixed to points of moving.
+    """The result of similis.register(): T(p) = A(p + u(p)) takes fixed's points to moving's.
 
     affine: A, [4,4], of points in the call's world. warp, inverse_warp: u and the inverse's w,
     [Z,Y,X,3] or [Y,X,2], in mm of that world on fixed's grid; None without a deformable stage.
@@ -193,7 +193,7 @@ class Registration(Map):
         self.history: list[dict[str, Any]] = list(_history(short))
 
     def _copied(self, part: str, shape: Sequence[int]) -> Any:
-        """Where the images are."""
+        """The part, in memory where the images are."""
         output = empty_array(shape, self._source.data)
         self._found.copy_to(part, described(output))
         return output

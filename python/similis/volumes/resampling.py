@@ -25,7 +25,7 @@ def _applied(matrix: Matrix, points: NDArray[Any]) -> NDArray[Any]:
 
 
 def _outside(voxels: NDArray[Any], grid: Grid) -> NDArray[Any]:
-    """Where positions in voxels lie more than half a voxel outside the outermost centres."""
+    """True for positions in voxels more than half a voxel outside the outermost centres."""
     size = numpy.array(grid.size)
     result: NDArray[Any] = numpy.any((voxels < -0.5) | (voxels >= size - 0.5), axis=-1)
     return result
@@ -65,12 +65,12 @@ def _positions(fixed: Grid, moving: Grid, transforms: Any, first: int, count: in
 def coordinates(
     fixed: Any, moving: Any, transforms: Any = (), *, mark_outside: bool = False
 ) -> NDArray[Any]:
-    """Where the voxels of fixed lie in moving: the grid that similis.sample takes.
+    """The places of fixed's voxels in moving: the grid that similis.sample takes.
 
     Args:
         fixed, moving: a Volume, a Grid, or an image of nibabel or SimpleITK.
         transforms: maps of space, or their files; of several the first is applied first
-            to a point, as antsApplyTransforms does. Without any the images meet where their voxels are.
+            to a point, as antsApplyTransforms does. Without any the images' own grids place them.
         mark_outside: coordinates more than half a voxel outside moving are NaN.
 
     Returns: [1,Z,Y,X,3], f64.

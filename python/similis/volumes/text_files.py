@@ -81,7 +81,7 @@ class _Header:
 
 
 def is_text_volume(start: bytes) -> bool:
-    """Whether a file begins as one of them."""
+    """True if a file begins as NRRD or MetaImage does."""
     return start.startswith(b"NRRD000") or _META_STARTS.match(start) is not None
 
 

@@ -72,8 +72,8 @@ def _are_whole(given: Any) -> bool:
 
 @dataclass
 class Pair:
-    """What a stage registers, at full resolution. labels: images with a channel for each label;
-    None where no metric is dice. matrix: the map before the stage, of voxels."""
+    """The images of a stage, at full resolution. labels: images with a channel for each label;
+    None if no metric is dice. matrix: the map before the stage, of voxels."""
 
     fixed: Placed
     moving: Placed
@@ -187,7 +187,7 @@ class Deformable:
         callback: Optional[Callback],
         history: list[dict[str, Any]],
     ) -> bool:
-        """Whether no rank's callback has ended the stage."""
+        """True if no rank's callback has ended the stage."""
         losses: list[float] = []
         for k in range(count):
             goes_on = True

@@ -84,7 +84,7 @@ def repaired(u: Tensor, bad: Tensor, slabs: Slabs) -> Tensor:
 
 
 def guard(u: Tensor, slabs: Slabs, bound: float) -> tuple[bool, Tensor, float]:
-    """Whether u passes, at once or smoothed about its bad voxels up to 20 times; that field, and
+    """True if u passes, at once or smoothed about its bad voxels up to 20 times; that field, and
     its least determinant. The same answer on every rank."""
     bad, count, least = bad_voxels(u, slabs, bound)
     for _ in range(REPAIRS):

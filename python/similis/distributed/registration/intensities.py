@@ -35,7 +35,7 @@ def _value(order: int) -> float:
 
 
 def _count(slabs: Slabs, values: Tensor) -> int:
-    """How many values all ranks have."""
+    """The number of values on all ranks."""
     return int(sum_of_ranks(slabs, torch.tensor([values.numel()], device="cpu")))
 
 

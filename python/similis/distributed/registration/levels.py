@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the levels of both deformable stages have in common."""
+"""The common part of the levels of both deformable stages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LevelPair:
 
 @dataclass
 class Settings:
-    """Of a level; damping of Gauss-Newton steps, None where steps are those of gradients."""
+    """Settings of a level. damping: of Gauss-Newton steps; None if steps follow the gradient."""
 
     fluid: float
     elastic: float

@@ -141,7 +141,7 @@ def found_map(
         was_stopped = callback(*about) is False
         return not was_stopped
 
-    # What the images alone decide, as an overlap too small, is refused by all ranks.
+    # All ranks refuse faults that only the images show, such as an overlap that is too small.
     with Agreement("register", slabs, stages=list(stages)):
         found = plain_register(
             f, m, fixed_affine=f_to_mm.numpy(), moving_affine=m_to_mm.numpy(), stages=stages,

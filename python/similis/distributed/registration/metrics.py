@@ -55,7 +55,7 @@ def terms_of(metrics: Sequence[Metric]) -> list[Term]:
 
 
 class _Placed:
-    """Where the voxels of `still` lie in `moved`, another image, under a map and a field."""
+    """The places of `still`'s voxels in `moved`, another image, under a map and a field."""
 
     def __init__(self, still: Image, moved: Image, affine: Tensor, beside: float = 0.0) -> None:
         self.still, self.moved = still, moved

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What register() found on slabs, and images laid on fixed's grid by it."""
+"""The result of register() on slabs, and images laid on fixed's grid by it."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class SymmetricLevel:
 
 
 def _numbers_of(placed: Placed, world: str) -> list[float]:
-    """What says which of two images is the base: its grid, and its first channel."""
+    """The numbers that decide which of two images is the base: of its grid and first channel."""
     image = placed.image
     size = rows_first(image.size)
     values = image.values[0, 0].double()
@@ -139,7 +139,7 @@ def _numbers_of(placed: Placed, world: str) -> list[float]:
 
 
 def is_base(moving: Placed, fixed: Placed, world: str) -> bool:
-    """Whether moving is the base: it has fewer voxels, or its grid or intensities come first."""
+    """True if moving is the base: it has fewer voxels, or its grid or intensities come first."""
     for own, other in zip(_numbers_of(moving, world), _numbers_of(fixed, world)):
         if abs(own - other) > _SAME * (abs(own) + abs(other)):
             return own < other
