@@ -46,7 +46,7 @@ def find_affine(
 def find_displacement(
     fixed: torch.Tensor, moving: torch.Tensor, affine: torch.Tensor, steps: int
 ) -> torch.Tensor:
-    """What is added to the affine map's coordinates, from vectors on a coarse, smooth lattice."""
+    """The field to add to the affine map's coordinates, made of vectors on a coarse lattice."""
     lattice = torch.zeros(1, 3, 6, 6, 6, requires_grad=True)
     optimizer = torch.optim.Adam([lattice], lr=0.005)
 

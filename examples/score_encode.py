@@ -25,7 +25,7 @@ METRICS = "psnr", "ssim", "ssimulacra2"
 
 
 def run(*command: object) -> str:
-    """What a command printed; its own words and the end of this program if it failed."""
+    """Returns the text that a command printed; if it failed, ends this program with its words."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{command[0]}: {done.stderr.strip()}")

@@ -65,7 +65,7 @@ Volumes make_volumes() {
   return result;
 }
 
-// What a rank computes of its rows [start, stop).
+// A rank's results for its rows [start, stop).
 struct Own {
   Array moved;                    // the moving volume at x + u(x)
   std::vector<double> histogram;  // of fixed and moved

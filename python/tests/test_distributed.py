@@ -34,7 +34,7 @@ def test_files(count, tmp_path):
 
 
 def _gpus():
-    """How many GPUs there are for NCCL; asked without a context of CUDA in this process."""
+    """The number of GPUs for NCCL, found without a context of CUDA in this process."""
     if not torch.distributed.is_nccl_available():
         return 0
     return torch.cuda.device_count()

@@ -139,7 +139,7 @@ ERRORS = {"mse": lambda d: d**2, "mae": lambda d: d.abs()}
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "per_image", "per_channel"])
 def test_weighted_errors_are_the_definition(images, reduction, dtype):
-    """Of floats, and their gradients, against torch's own operators in f64."""
+    """Compares errors of floats, and their gradients, with torch's own operators in f64."""
     x, y = images(2, 3, 16, 19, dtype=dtype, requires_grad="xy")
     weights = torch.rand(2, 1, 16, 19).to(x.device)
     weights[0, 0, 3:9] = 0
@@ -192,7 +192,7 @@ def test_a_pixel_of_weight_0_may_hold_anything(images, name):
 
 
 def test_a_mask_of_ms_ssim_weighs_each_level(images):
-    """Of two levels, against SSIM and its contrast by the decomposition in f64."""
+    """Compares two levels with SSIM and its contrast by the decomposition in f64."""
     x, y = images(2, 3, 30, 34, dtype=torch.float64, requires_grad="x")
     weights = torch.rand(2, 1, 30, 34, dtype=torch.float64).to(x.device)
     options = {"window_size": 5, "weights": (0.3, 0.7), "mask": weights}

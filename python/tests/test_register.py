@@ -155,7 +155,7 @@ def test_masks_and_starts():
     found = similis.register(broken, MOVING, fixed_mask=mask, init="identity", **options)
     np.testing.assert_array_equal(found.affine, np.eye(4))
     assert found.report["settings"]["fixed_mask"] is True
-    # What the masks leave out is not compared either.
+    # Voxels outside the masks are not compared either.
     masks = {"fixed_mask": mask, "moving_mask": mask, **options, "stages": ("translation",)}
     whole = similis.register(FIXED, MOVING, init="identity", **masks).report["similarity"]
     wrong = np.where(mask, MOVING, 1e6)
@@ -312,7 +312,7 @@ def test_a_callback_ends_it():
 
 
 def processor_seconds(process):
-    """Of all its threads, of the user and of the system."""
+    """Processor time of all its threads, user's and system's."""
     fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

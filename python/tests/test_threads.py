@@ -27,7 +27,7 @@ def threads():
 
 
 def printed(script, **environment):
-    """What a Python process prints that has the library's defaults and this environment."""
+    """The output of a Python process with the library's defaults and this environment."""
     if not os.path.isdir("/proc/self/task"):
         pytest.skip("there is no /proc")
     kept = {

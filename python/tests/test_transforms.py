@@ -252,7 +252,7 @@ def test_inverse_and_jacobian(device):
 
 
 def test_inverses_converge_at_the_rim_of_ordinary_fields(device):
-    """Where plain steps swing between two fields for ever: u changes by more than it moves."""
+    """Plain steps would swing between two fields for ever: u changes by more than it moves."""
     x, y = torch.meshgrid(*2 * [torch.linspace(-1, 1, 81, device=device)], indexing="xy")
     bump = 0.9 * torch.exp(-(x**2) - y**2)
     u = torch.stack([bump * torch.sin(1.5 * x), bump * torch.sin(1.5 * y)], -1)[None]

@@ -42,7 +42,7 @@ def mypy_reports():
 
 @functools.cache
 def pyright_reports():
-    """What pyright reports, likewise; of the package the stubs, as pyproject.toml says."""
+    """pyright's reports, likewise; of the package it reads the stubs, as pyproject.toml says."""
     if importlib.util.find_spec("basedpyright") is None:
         pytest.skip("`make check` installs basedpyright")
     files = [*EXAMPLES, *USES.glob("*.py"), *(ROOT / "python/similis").glob("*.pyi")]

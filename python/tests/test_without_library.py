@@ -273,7 +273,7 @@ def test_graphs_of_torch_compile(run):
     assert said.split() == ["True", "True"]
 
 
-# How arrays of NumPy are given to the public functions that take something else than two images.
+# Calls, with arrays of NumPy, of the public functions that take something else than two images.
 OTHER_CALLS = {
     "VmafScorer": "similis.VmafScorer(64, 64)",
     "affine_grid": "similis.affine_grid(x, out_shape=(4, 4))",

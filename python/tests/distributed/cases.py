@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each rank checks: any split of a volume gives the whole's bits, or is within a tolerance."""
+"""Each rank checks that any split of a volume gives the whole's bits, or is within a tolerance."""
 
 import itertools
 import os
@@ -13,7 +13,7 @@ import similis.distributed as sd
 from similis.distributed import Slabs, transport
 
 
-# Where arrays lie: with NCCL each rank has a GPU.
+# The device of the arrays: with NCCL each rank has a GPU.
 DEVICE = torch.device(os.environ["SIMILIS_RANKS_ON"])
 if DEVICE.type == "cuda":
     DEVICE = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
@@ -159,7 +159,7 @@ def check_measure(
             alike_on_all_ranks(value, *about)
         gradients = torch.autograd.grad(value, (a, b), given)
         for gradient, whole in zip(gradients, wanted):
-            # Of a slab of two rows at the border little more than rounding is left.
+            # In a slab of two rows at the border little more than rounding is left.
             of = whole if is_rounded else None
             check(gradient, own(whole, slabs), of_gradient, *about, "gradient", whole=of)
 

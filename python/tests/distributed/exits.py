@@ -106,7 +106,7 @@ def begins_at_the_end(k):
     atexit.register(watching)
 
 
-# What each way ends with: a status, or the negative of a signal.
+# The exit status of each way to end, or the negative of a signal.
 WAYS = {
     ends: 0,
     raises: 1,

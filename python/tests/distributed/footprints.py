@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each operation allocates and sends: no rank makes an array as large as a whole one, and the
-rows that travel are those that are needed.
+"""Memory and messages of each operation: no rank makes an array as large as a whole one, and only
+the rows that are needed travel.
 
 Rank 0 holds most rows, so that a whole array on another rank would be many times its own.
 """
@@ -55,7 +55,7 @@ class _Gathered:
 
 
 def peak_growth(run):
-    """How far the memory of this process grew beyond what it was before; on a GPU torch's."""
+    """The growth of this process' memory at its peak during run(), in bytes; on a GPU torch's."""
     gc.collect()
     if DEVICE.type == "cuda":
         torch.cuda.reset_peak_memory_stats()

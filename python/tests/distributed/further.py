@@ -11,8 +11,8 @@ from similis.distributed import plan, transport, window_sums, windows
 
 
 def about_a_middle():
-    """What GPUs alone do: maps and L1-SSIM of volumes are computed about the whole's middle. A CPU does
-    not read it, and has the whole's values all the same."""
+    """Only GPUs compute maps and L1-SSIM of volumes about the whole's middle. A CPU does not read
+    it, and has the whole's values all the same."""
     before = windows.is_read
     always = lambda text, x: text.startswith("ssim ") and x.dim() == 5  # noqa: E731
     modules = (windows, window_sums)

@@ -94,7 +94,7 @@ def integers(k, name, mask, options):
 
 
 def refusals():
-    """What one rank's mask holds is refused on all, and the group works on."""
+    """All ranks refuse a bad weight in one rank's mask, and the group works on."""
     slabs = Slabs.even(8)
     if slabs.ranks == 1 or DEVICE.type == "cuda":
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one rank gives wrongly is a ValueError on all, and the group works on."""
+"""A wrong argument of one rank is a ValueError on all, and the group works on."""
 
 import pytest
 import torch
@@ -82,7 +82,7 @@ def splits_that_are_none():
 
 
 def before_agreeing(a, b, u, slabs, last):
-    """What one rank gives so wrongly that its function cannot begin, all ranks hear of at once."""
+    """All ranks hear at once of an argument so wrong that one rank's function cannot begin."""
     affine = torch.eye(3, 4, device=DEVICE)[None]
     good = {"displacement": u}
     for sentence, function, right, wrong in (

@@ -56,7 +56,7 @@ class Rank:
         self._store = store
 
     def wait(self, seconds):
-        """What it printed, and its exit status; None if it is still running."""
+        """Its output, and its exit status; None if it is still running."""
         self._process.join(seconds)
         return self._output.read_text(), self._process.exitcode
 

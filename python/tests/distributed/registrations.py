@@ -116,7 +116,7 @@ def masked(fixed, moving, settings):
 
 
 def registered(fixed, moving, options):
-    """What one process finds, what slabs find, and both slabs; in options masks and labels are whole."""
+    """Results of one process and of slabs, and both slabs; options have whole masks and labels."""
     whole = similis.register(fixed, moving, **options)
     slabs, moving_slabs = splits(len(fixed))[-1], Slabs.even(len(moving))
     rows = {"fixed": slabs, "moving": moving_slabs}
@@ -287,7 +287,7 @@ def linear_stages():
 
 
 def smaller_copies():
-    """Of any split they are the same, and their map is near that of whole images."""
+    """Any split gives the same copies, and their map is near that of whole images."""
     size = (22, 26)
     fixed, moving = pair(size)
     whole = similis.register(fixed, moving, stages=("rigid",), init="identity")
@@ -347,7 +347,7 @@ def ended():
 
 
 def refusals():
-    """What one rank gives wrongly is refused on all, and the group works on."""
+    """All ranks refuse a wrong argument of one rank, and the group works on."""
     fixed, moving = pair((8, 9, 8))
     slabs = Slabs.even(8)
     f, m = own(fixed[None, None], slabs), own(moving[None, None], slabs)

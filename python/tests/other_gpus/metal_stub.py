@@ -113,7 +113,7 @@ class _Kernel:
 
 
 class ShaderLibrary:
-    """What torch.mps.compile_shader() returns."""
+    """Stands for the object that torch.mps.compile_shader() returns."""
 
     def __init__(self, source):
         self.source = source

@@ -42,7 +42,7 @@ def queue():
 
 @pytest.fixture(autouse=True)
 def launches(monkeypatch, request):
-    """How often a kernel was launched: [count]. What has a kernel runs by it, without a warning."""
+    """The number of launches so far: [count]. A call that has a kernel runs by it, unwarned."""
     count = [0]
     if QUEUE:
         library, address = request.getfixturevalue("queue")
