@@ -24,9 +24,9 @@ This page is written by `scripts/accuracy.py` from the reports of the tests.
 
 ## Other libraries
 
-What `ssim` and `ms_ssim` differ by from each library, with the options on the right, over pictures
-of float64 numbers, 8-bit and 12-bit integers, in grey and in colour, of odd and even sizes, and
-volumes. Every SIMD target is within it. *Slope* is the relative difference of the gradient along
+The differences of `ssim` and `ms_ssim` from each library, with the options on the right, over
+pictures of float64 numbers, 8-bit and 12-bit integers, in grey and in colour, of odd and even
+sizes, and volumes. Every SIMD target is within them. *Slope* is the relative difference of the gradient along
 y - x; scikit-image has no gradient to compare with. An empty cell on the right is the default.
 
 """
@@ -67,7 +67,7 @@ bound.
 LOCAL_CORRELATION = """
 ## FireANTs' local cross-correlation
 
-What is wrong in FireANTs' fused loss of local cross-correlation; all but the last has a test that shows
+FireANTs' fused loss of local cross-correlation has these faults; for all but the last a test shows
 similis right (`python/tests/test_lncc.py`). Values are the same.
 
 - Gradients are off by constants: that of a mean under a box is not divided by N, the voxels of all
@@ -85,7 +85,7 @@ similis right (`python/tests/test_lncc.py`). Values are the same.
 MUTUAL_INFORMATION = """
 ## FireANTs' mutual information
 
-What is wrong in FireANTs' fused loss of mutual information, and right here, as
+FireANTs' fused loss of mutual information has these faults; similis has none of them, as
 `python/tests/test_mutual_information.py` and the room's tests show. Values are the same, to 1e-5,
 but for the last two lines'.
 

@@ -62,7 +62,7 @@ class Source:
     def __init__(self, path, root):
         self.path = path
         text = path.read_text()
-        # What this text names is in the namespaces that it opens; so each header is one of its own.
+        # This text names things in the namespaces that it opens; so each header is one of its own.
         self.headers = set()
         for name in INCLUDE.findall(text):
             for file in root / name, root / "include" / name:
@@ -96,7 +96,7 @@ class Source:
                     self.private.update((name, alias, scope) for name, alias in declared(line).items())
 
     def opens(self, scope):
-        """Whether names in it are found without naming it: it is open here, or around what is."""
+        """True if names in it are found without naming it: it is open here, or around what is."""
         return any(mine[:len(scope)] == scope for mine in self.namespaces)
 
     def fits(self, other):

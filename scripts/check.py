@@ -29,7 +29,7 @@ def described(preset):
 
 
 def binary_folder(preset):
-    """Where CMakePresets.json puts the build of a preset."""
+    """The folder in which CMakePresets.json puts the build of a preset."""
     return pathlib.Path(described(preset)["binaryDir"].replace("${sourceDir}", str(ROOT)))
 
 
@@ -51,15 +51,15 @@ def built(preset, folder, jobs):
 
 
 def status(case):
-    """What ctest's report says of one test. It writes "notrun" for a program it did not find too."""
+    """The outcome of one test in ctest's report, which says "notrun" of a missing program too."""
     if case.get("status") != "notrun":
         return {"run": "passed"}.get(case.get("status"), "failed")
     return "skipped" if case.find("skipped").get("message").startswith("SKIP_") else "failed"
 
 
 def inside(preset, folder, name):
-    """The outcomes of the tests inside ctest's test `name`, {outcome: names}, where it wrote a report
-    of them: under a sanitizer one process runs many. Empty where it did not, or broke off."""
+    """The outcomes of the tests inside ctest's test `name`, {outcome: names}, if it wrote a report
+    of them: under a sanitizer one process runs many. Empty if it did not, or broke off."""
     report = folder / "reports" / f"{name.replace('/', '-')}.xml"
     names = collections.defaultdict(list)
     if report.exists():

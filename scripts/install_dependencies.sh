@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs what the named groups need and this machine lacks: Debian or Ubuntu packages, with sudo
-# when not root, and Python packages into the private environment .venv. Where nothing is missing it
+# when not root, and Python packages into the private environment .venv. If nothing is missing, it
 # asks dpkg once and returns, so that every `make` can begin with it.
 #
 #   scripts/install_dependencies.sh build check

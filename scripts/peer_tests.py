@@ -217,7 +217,7 @@ def draw_picture(file, grey=False):
 
 
 def run(name, command, folder, seconds):
-    """Whether it passed, but for CANNOT_PASS; prints its last lines otherwise."""
+    """True if it passed, but for CANNOT_PASS; prints its last lines otherwise."""
     paths = [str(folder), str(folder / "tests"), os.path.abspath(os.environ.get("PYTHONPATH", "."))]
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     try:

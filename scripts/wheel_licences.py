@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Adds to a wheel the licences of what it carries: the libraries that auditwheel put into it, the
-headers that are compiled in, and the CUDA runtime where there is GPU code. What a package of Debian
-or Ubuntu says of its licence is in /usr/share/doc. A licence that is not found is an error.
+headers that are compiled in, and the CUDA runtime if there is GPU code. Debian and Ubuntu keep a
+package's licence in /usr/share/doc. A licence that is not found is an error.
 
     wheel_licences.py WHEEL OUTPUT_FOLDER [FILE…]
 
