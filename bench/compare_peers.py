@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Times similis beside scikit-image and pytorch-msssim, and adds what similis_bench measures alone.
-Where SIMILIS_BENCH_LIBVMAF names a libvmaf.so built with -Denable_float=true, beside that too.
+If SIMILIS_BENCH_LIBVMAF names a libvmaf.so built with -Denable_float=true, that is timed too.
 
 All libraries run in this process on the same arrays and as many threads, in turn, once they agree
 on the result. Prints a table and writes bench/results/cpu-DATE.json, or with --only
@@ -133,7 +133,7 @@ def require_agreement(case, peer, ours, theirs):
 
 
 def copying_ms(size_bytes, threads):
-    """What reading and writing so many bytes takes: a copy of half of them."""
+    """The time to read and write so many bytes in all: that of copying half of them."""
     source = torch.rand(1 << 25)
     target = torch.empty_like(source)
     torch.set_num_threads(threads)
@@ -178,7 +178,7 @@ def compare(comparison, threads):
 
 
 def measured_alone(only):
-    """What similis_bench measures: the SIMD target in use, and rows without a peer."""
+    """Results of similis_bench: the SIMD target in use, and rows without a peer."""
     print("similis_bench", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
@@ -206,7 +206,7 @@ def processor():
 
 
 def commit():
-    """What is checked out, with "-dirty" if files differ from it; None outside of git."""
+    """The commit checked out, with "-dirty" if files differ from it; None outside of git."""
     described = subprocess.run(
         ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"], cwd=ROOT,
         capture_output=True, text=True)

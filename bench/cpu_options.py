@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What an option or another shape costs on one thread of a CPU: through torch's autograd by the Python
+"""Times options and other shapes on one thread of a CPU: through torch's autograd by the Python
 package similis, beside the same work written with torch. Contenders take turns in this process, and
 each figure is the least processor time of its calls, so that a loaded machine can measure.
 
@@ -92,7 +92,7 @@ def least_milliseconds(contenders, operands, seconds):
 
 
 def simd_target():
-    """What the program of the same build says that it uses."""
+    """The SIMD target that the program of the same build reports."""
     facts = subprocess.run([PROGRAM, "info"], check=True, capture_output=True, text=True).stdout
     return re.search(r"\b(AVX\w*|SSE\w*|NEON\w*|SCALAR|EMU128)\b", facts)[1]
 

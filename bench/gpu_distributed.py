@@ -26,7 +26,7 @@ SETS = {"scaling": 110, "turn": 60, "links": 40, "memory": 60, "eighth": 90}  # 
 
 
 class Ranks:
-    """What the cases of a rank share: its GPU, slabs of one rank and of all, and its rows."""
+    """The shared state of a rank's cases: its GPU, slabs of one rank and of all, and its rows."""
 
     def __init__(self, output):
         import torch
@@ -41,7 +41,7 @@ class Ranks:
         self.alone = alone[self.rank]
 
     def milliseconds(self, step, steps=4, rounds=3):
-        """Of the slowest rank."""
+        """The slowest rank's time of a step."""
         step()
         times = []
         for _ in range(rounds):
@@ -191,7 +191,7 @@ def turn(ranks):
 
 
 def links(ranks):
-    """How long rows, sums and words take: what the model of cost is made of."""
+    """Times of rows, sums and words, from which the model of cost is made."""
     from similis.distributed import transport
     from similis.distributed.agreement import Agreement
 
@@ -278,7 +278,7 @@ def eighth(ranks):
     most, used, time, (moving, u, slabs) = _greedy(ranks, rows, width)
     ranks.add(f"distributed/eighth_of_2048/memory/{rows}x{width}x{width}/f32", "GB", used / 1e9, 75)
     ranks.add(f"distributed/eighth_of_2048/step/{rows}x{width}x{width}/f32", "ms", time)
-    # Of a volume that is linear, moved voxels are known; those that look beyond it are not.
+    # In a linear volume the moved voxels are known, but for those that look beyond it.
     torch = ranks.torch
     u.grad = None
     line = torch.arange(width, device="cuda").float() / width

@@ -65,7 +65,7 @@ def ours(window_size, **options):
 
 
 def agreement(pair):
-    """How far peers' values are from ours; fused-lncc's is 1 - LNCC."""
+    """Prints the distances of peers' values and gradients from ours; fused-lncc's is 1 - LNCC."""
     value, gradient = ours(WINDOW)(*pair)
     for name, call in peers(WINDOW).items():
         other, other_gradient = call(*pair)

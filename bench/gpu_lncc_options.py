@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What an option of LNCC costs on a GPU, on one brain volume, through torch's autograd by the Python
-package similis: beside the same measure written in torch, as separable convolutions. `_in_a_graph`
+"""Times the options of LNCC on a GPU, on one brain volume, through torch's autograd by the Python
+package similis, beside the same measure written in torch, as separable convolutions. `_in_a_graph`
 is the work alone, `_without_autograd` similis.value_and_gradient().
 
     PYTHONPATH=build/python bench/gpu_lncc_options.py --output rows.json

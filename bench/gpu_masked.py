@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a mask costs on a GPU, through torch's autograd by the Python package similis: beside the same
+"""Times masks on a GPU, through torch's autograd by the Python package similis, beside the same
 measure written in torch as a user would, and beside ours without a mask. LNCC's row is in
 gpu_lncc_options.py. `_in_a_graph` is the work alone.
 

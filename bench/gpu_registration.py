@@ -56,7 +56,7 @@ def ncc(x, y):
 
 
 def peak_bytes(call):
-    """What the device's memory holds at most during a call, beyond what it holds before."""
+    """The most device memory that a call takes, in bytes beyond those in use before."""
     call()  # the library's pool keeps some of it
     torch.cuda.synchronize()
     free, least, done = torch.cuda.mem_get_info()[0], [2**63], threading.Event()

@@ -33,14 +33,14 @@ class Report:
         self.output.parent.mkdir(exist_ok=True)
 
     def note(self, sentence):
-        """What readers of the rows have to know."""
+        """Adds a note for readers of the rows."""
         self.content["note"] = sentence
         print(sentence)
 
     def add_ways(self, case, calls, pairs, target=None, of_torch=None, alone=None,
                  without_autograd=None):
-        """Rows of a call as it is made, of the work alone, "_in_a_graph", and of the same without
-        autograd where there is such a call, all measured in turn.
+        """Adds rows of a call as it is made, of the work alone, "_in_a_graph", and of the same
+        without autograd if there is such a call, all measured in turn.
 
         calls: {who: call}, of which similis, or else `alone`, is captured. of_torch: how many times
         faster than torch is aimed at; torch is then captured too.

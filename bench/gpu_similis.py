@@ -57,8 +57,8 @@ class Similis:
         return self.known[key]
 
     def function(self, operation, kind, **changes):
-        """What measures a pair: takes x and y, returns value and gradient. `changes` are the
-        operation's options; a mask is a tensor."""
+        """The function of a pair that takes x and y and returns value and gradient. `changes` are
+        the operation's options; a mask is a tensor."""
         tables, options = libsimilis.Tables(self.library), None
         masks = {name: tensor(each) for name, each in changes.items() if torch.is_tensor(each)}
         if changes:
@@ -111,8 +111,8 @@ def package():
 
 
 def as_called(similis, operation, kind, **options):
-    """What a training step or an evaluation calls: the package, through autograd if there is a
-    gradient."""
+    """The call of a training step or an evaluation: by the package, through autograd if there is
+    a gradient."""
     measure = getattr(similis, operation)
     if kind.startswith("map"):
         options["reduction"] = "none"

@@ -37,7 +37,7 @@ CASES += [("ssim", "map", LARGE, "f32"), ("ssim", "map", LARGE, "f16"),
 
 
 def attempt(measure, what):
-    """What a peer takes, or None with a line if it refuses."""
+    """The result of measure(); None, with a line printed, if a peer refuses the call."""
     try:
         return measure()
     except (RuntimeError, TypeError, ValueError, AssertionError) as error:
@@ -46,7 +46,7 @@ def attempt(measure, what):
 
 
 def those_that_take(calls, pair, what):
-    """Of peers' calls; the others are named."""
+    """Peers' calls that take the pair; prints a line for each other one."""
     return {peer: call for peer, call in calls.items()
             if attempt(lambda: call(*pair), f"{peer} {what}") is not None}
 
@@ -85,7 +85,8 @@ def compare(report, similis, package, others):
 
 
 def agreement(similis, others):
-    """How far peers' values and gradients are from ours; they clamp, and accumulate otherwise."""
+    """Prints the distances of peers' values and gradients from ours; they clamp, and accumulate
+    otherwise."""
     x, y = images((2, 3, 256, 320), torch.float32)[0]
     for operation in ("ssim", "ms_ssim"):
         value, gradient, _ = similis.function(operation, "value_and_gradient")(x, y)

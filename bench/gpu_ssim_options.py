@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What an option of SSIM costs on a GPU, beside the same measure written in torch as a user would:
+"""Times the options of SSIM on a GPU, beside the same measure written in torch as a user would:
 depthwise convolutions with the taps along each axis; volumes, second derivatives and errors of
 pixels. `_in_a_graph` is the work alone, `_without_autograd` similis.value_and_gradient().
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What an option or another shape costs in sampling, composing and fields on a GPU: through torch's
+"""Times options and other shapes of sampling, composing and fields on a GPU: through torch's
 autograd by the Python package similis, beside the same work written with torch's grid_sample. A
 case's "dense" peer is similis with a dense upstream gradient, its "f32" peer similis with the image
 in f32.
@@ -71,7 +71,7 @@ def inverted_by_torch(u, iterations=30):
 
 
 def determinant_by_torch(u):
-    """Of the derivative of x + u(x), coordinates from -1 to 1."""
+    """The determinant of the derivative of x + u(x), coordinates from -1 to 1."""
     rows = []
     for axis, extent in enumerate(u.shape[1:4]):
         spacing = 2 / (extent - 1)

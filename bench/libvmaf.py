@@ -56,7 +56,7 @@ def _picture(library, plane):
 
 
 def score(x, y, feature, **options):
-    """What a feature says of two planes of bytes: as a program would, from pictures to score."""
+    """A feature's score of two planes of bytes: as a program would, from pictures to score."""
     library, context, dictionary = _library(), ctypes.c_void_p(), ctypes.c_void_p()
     _check(library.vmaf_init(ctypes.byref(context), Configuration(log_level=NO_LOG)))
     for name, value in options.items():

@@ -69,7 +69,7 @@ def peak_bytes(run):
 
 
 class Machine:
-    """How busy other programs keep the processors while this object is watched."""
+    """Measures how busy other programs keep the processors during this object's life."""
 
     def __init__(self):
         self._all, self._own = self._busy_seconds(), time.process_time()

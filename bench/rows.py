@@ -37,7 +37,7 @@ def newest():
 
 
 def is_compared(row):
-    """Whether there is something to hold the row's value to."""
+    """True if the row's value has a peer, a target or a floor to be compared with."""
     return row["peer"] is not None or row["target"] is not None or row["floor"] is not None
 
 
@@ -56,7 +56,7 @@ def _target(row):
 
 
 def _met(row, in_a_graph):
-    """Of the call as it is made, or else of the work alone."""
+    """Tells if the call as it is made meets the row's target, or only the work alone does."""
     if row["target"] is None:
         return NONE
     if row["value"] <= row["target"]:

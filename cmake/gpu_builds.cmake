@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiles every .cu of the library with each vendor's compiler that is there, on a machine that needs
-# no GPU. A compiler that is missing shows as a skipped test. What nvcc says of registers is held to
+# no GPU. A compiler that is missing shows as a skipped test. Registers that nvcc reports are held to
 # tests/gpu_kernels.json.
 find_program(SIMILIS_NVCC nvcc HINTS /usr/local/cuda/bin)
 find_program(SIMILIS_HIPCC hipcc)

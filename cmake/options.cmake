@@ -56,7 +56,8 @@ if(SIMILIS_SANITIZE)
   target_link_options(similis_flags INTERFACE
     -fsanitize=${SIMILIS_SANITIZE} $<$<BOOL:${SIMILIS_LLD}>:-fuse-ld=lld>)
 endif()
-# What fuzz targets call tells the fuzzer which of its parts an input reached: parsers, not kernels.
+# Code that fuzz targets call tells the fuzzer which of its parts an input reached: parsers, not
+# kernels.
 set(similis_fuzzed "")
 if(SIMILIS_BUILD_FUZZERS)
   set(similis_fuzzed -fsanitize=fuzzer-no-link)

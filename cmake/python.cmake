@@ -29,7 +29,7 @@ foreach(file IN LISTS package_files)
   cmake_path(GET file FILENAME name)
   list(APPEND links COMMAND ${CMAKE_COMMAND} -E create_symlink ${file} ${package}/${name})
 endforeach()
-# What the package needs where it has no library: the tables of options.
+# The package without the library needs the tables of options.
 set(tables ${package}/native/schema.json)
 add_custom_command(OUTPUT ${tables}
   COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/python_tables.py

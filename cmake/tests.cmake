@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# One test program per room, from the room's *_test.cc. What looks at the whole stands in tests/.
+# One test program per room, from the room's *_test.cc. Tests of the whole stand in tests/.
 find_package(GTest REQUIRED)
 find_path(RAPIDCHECK_INCLUDE rapidcheck.h REQUIRED)
 find_library(RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
@@ -19,7 +19,7 @@ set(similis_test_environment
   # sanitizer would have each sleep for a second before it ends.
   TSAN_OPTIONS=die_after_fork=0:atexit_sleep_ms=0
   UBSAN_OPTIONS=print_stacktrace=1
-  # Where Vulkan runs on the CPU, a kernel takes longer to compile than to run.
+  # If Vulkan runs on the CPU, a kernel takes longer to compile than to run.
   GALLIVM_PERF=nopt)
 
 # The thread sanitizer sees a room's loops once: in the tests whose names speak of threads. It runs

@@ -117,7 +117,7 @@ class Browser:
         return url
 
     def processor_ms(self):
-        """What the page's thread has taken so far; after Performance.enable."""
+        """The time that the page's thread has taken so far; call it after Performance.enable."""
         metrics = self.call("Performance.getMetrics")["metrics"]
         return 1000 * next(m["value"] for m in metrics if m["name"] == "TaskDuration")
 

@@ -73,7 +73,7 @@ def fish_completes():
 
 
 def typed(terminal, expected, seconds=60):
-    """What the terminal shows, until the text is there."""
+    """The text that the terminal shows, once it holds the expected one."""
     text, end = "", time.monotonic() + seconds
     while expected not in text:
         assert time.monotonic() < end, (expected, text)

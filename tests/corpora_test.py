@@ -174,7 +174,7 @@ def files_that_come_late_are_tried_again_at_once():
     shutil.copy(FOLDER / "d0.png", FOLDER / "soon.tmp")
     (FOLDER / "soon.tmp").rename(FOLDER / "soon.png")
     assert process.wait(timeout=60) == 0 and "metrics" in rows_of("wait_out.jsonl")[0]
-    # What decodes wrongly is not tried again: a hundred tries would take longer than the test may wait.
+    # A file that decodes wrongly is not tried again: 100 tries would take longer than the test may.
     (FOLDER / "soon.png").write_bytes((FOLDER / "d0.png").read_bytes()[:60])
     compare("--pairs", "wait.jsonl", "-o", "torn_out.jsonl", "--retries", "100", status=1)
     assert "error" in rows_of("torn_out.jsonl")[0]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What gpu_build_test.py reads out of ptxas' words, and holds to budgets.
+"""Tests how gpu_build_test.py reads ptxas' words and holds the figures to budgets.
 
     tests/gpu_budgets_test.py
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Compiles a GPU source with nvcc and holds its kernels to their budgets: registers, and bytes that
-are spilled to memory. What each takes is printed.
+are spilled to memory. Each kernel's figures are printed.
 
     tests/gpu_build_test.py [--update] [--built FOLDER] SOURCE nvcc -c SOURCE …
 
@@ -35,8 +35,8 @@ def compiled(command):
 
 
 def kept(folder, source):
-    """What ptxas said when the build in the folder compiled the source, alone or together with others,
-    and these sources; None if that is not known."""
+    """ptxas' words from when the build in the folder compiled the source, alone or with others,
+    and these sources; None if they are not known."""
     folder = pathlib.Path(folder)
     compiled_as = {source: [source]}
     for file in folder.glob("batches/gpu-*.cu"):  # by scripts/batches.py
@@ -88,8 +88,8 @@ def figures(words):
 
 
 def over_budget(found, budgets):
-    """What is wrong with the figures, where each source has its budgets, {kernel: [registers, bytes]}.
-    Kernels of one name are compared in the order of what they take."""
+    """Sentences on figures over budget; each source has its own, {kernel: [registers, bytes]}.
+    Kernels of one name are compared in the order of their registers and bytes."""
     for kernel, figures_of_all in found.items():
         allowed = sorted((each[kernel] for each in budgets if kernel in each), reverse=True)
         if len(allowed) < len(figures_of_all):

@@ -4,7 +4,7 @@
 
     tests/hip_build_test.py ARCHITECTURE REPORT FILE OBJECT hipcc …
 
-FILE is a source, or a file of scripts/batches.py that includes several. Where that does not compile,
+FILE is a source, or a file of scripts/batches.py that includes several. If that does not compile,
 each source is compiled alone, and those that do not compile are the failures. REPORT gets a line for
 each source, which scripts/check.py counts.
 """

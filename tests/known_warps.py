@@ -241,7 +241,8 @@ def least_corner_determinant(field, grid):
 
 
 def determinant(rows):
-    """Of matrices of 2×2 or 3×3, as n arrays of n components; numpy.linalg.det takes 5 times as long."""
+    """Determinants of 2×2 or 3×3 matrices, given as n arrays of n components; numpy.linalg.det
+    takes 5 times as long."""
     if len(rows) == 2:
         (a, b), (c, d) = rows
         return a * d - b * c

@@ -47,7 +47,7 @@ def pchip(x, y, at):
 
 
 def mean_difference(base, curve, steps=20000):
-    """Of curve - base over their common interval, by the midpoint rule."""
+    """The mean of curve - base over their common interval, by the midpoint rule."""
     low, high = max(base[0][0], curve[0][0]), min(base[-1][0], curve[-1][0])
     points = [low + (high - low) * (i + 0.5) / steps for i in range(steps)]
     return sum(pchip(*zip(*curve), p) - pchip(*zip(*base), p) for p in points) / steps

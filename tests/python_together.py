@@ -18,7 +18,7 @@ import pytest
 
 
 class Outcomes:
-    """What pytest's tests came to: {file: {"passed", "failed" or "skipped": names of tests}}."""
+    """The outcomes of pytest's tests: {file: {"passed", "failed" or "skipped": names of tests}}."""
 
     def __init__(self, files):
         self.of_files = {file.stem: collections.defaultdict(list) for file in files}

@@ -46,7 +46,7 @@ class Tools:
         return self.path("optimised.spv")
 
     def seal(self, *arguments):
-        """What seal.py writes to stderr; empty if it succeeds."""
+        """The text that seal.py writes to stderr; empty if it succeeds."""
         done = subprocess.run([sys.executable, str(SCRIPT), *arguments], check=False, text=True,
                               stderr=subprocess.PIPE)
         return done.stderr.strip() if done.returncode else ""

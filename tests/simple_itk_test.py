@@ -144,7 +144,7 @@ class Check:
     def __call__(self, files, chosen, mode="linear", background=0, moving="moving"):
         """Warps with the program and with ITK; nearly all voxels must agree.
 
-        Where a point lies on a border between voxels, or on the image's edge, the last bit decides
+        If a point lies on a border between voxels, or on the image's edge, the last bit decides
         which side it is on: a few voxels in a thousand may differ there."""
         out = self.folder / "out.nii.gz"
         arguments = [self.program, "warp", files[moving], "-r", files["fixed"], "-o", out, "--mode",

@@ -50,7 +50,7 @@ def memory_is_16_MiB_and_4_a_thread():
     noise("large_d.y4m", 1920, 1080, 5, 2)
     for threads in 1, 2:
         bound = (16 + 4 * threads) * MIB
-        # How many pages of the program itself the system maps ahead of their use differs by 0.5 MiB.
+        # The system maps pages of the program itself ahead of their use; these vary by 0.5 MiB.
         taken = min(peak_bytes("vmaf", "-r", "large_r.y4m", "-d", "large_d.y4m", "-o", "scores.xml",
                                "--threads", str(threads)) for _ in range(5))
         print(f"{threads} threads: {taken / MIB:.1f} MiB")

@@ -70,7 +70,7 @@ def lncc(x, y, size=3, smooth=1e-5):
 
 
 def parzen_weights(volume, bins):
-    """Of each voxel the four bins around it and their cubic B-spline weights; 0 for those outside."""
+    """The four bins around each voxel and their cubic B-spline weights; 0 for bins outside."""
     low, high = volume.min(), volume.max()
     at = (volume.ravel() - low) / (high - low) * bins - 0.5  # in bins from the first one's centre
     around = numpy.floor(at).astype(int) + numpy.arange(-1, 3)[:, None]

@@ -47,7 +47,7 @@ static void properties(VkPhysicalDevice device, VkPhysicalDeviceProperties2* fou
   if (lacks("Vulkan 1.2")) found->properties.apiVersion = VK_API_VERSION_1_1;
 }
 
-/* Of all devices: no f16, no storage and no arithmetic of 8 or 16 bits. */
+/* On every device: no f16, no storage and no arithmetic of 8 or 16 bits. */
 static void features(VkPhysicalDevice device, VkPhysicalDeviceFeatures2* found) {
   NEXT(vkGetPhysicalDeviceFeatures2)(device, found);
   found->features.shaderInt16 = VK_FALSE;
