@@ -26,7 +26,7 @@ Tensor on_device(const Tensor& array, Device device, const Execution& exec);
 /// "cpu" or "cuda:0".
 std::string device_name(const Device& device);
 
-/// What to do so that auto is the CPU: "leave out --device cuda:0", or "unset SIMILIS_BACKEND".
+/// Advice by which auto is the CPU: "leave out --device cuda:0", or "unset SIMILIS_BACKEND".
 std::string way_to_cpu(const Device& device);
 
 }  // namespace similis::cli

@@ -22,7 +22,7 @@
 namespace similis::cli {
 namespace {
 
-// Where the pictures of a report are compared, and their size.
+// The device on which a report's pictures are compared, and their size.
 struct Place {
   VulkanDevice device;
   std::int64_t height, width;
@@ -110,7 +110,7 @@ template <class T> Tensor scaled(const Tensor& bytes, DType dtype) {
   return result;
 }
 
-// How far value and gradient are from the CPU's in f64.
+// The distances of value and gradient from the CPU's in f64.
 std::string loss_line(const std::string& measure, const Place& place, Loss loss) {
   const Extents shape = {1, 3, place.height, place.width};
   const Tensor x = waves(shape, 8, 1), y = waves(shape, 8, 2);

@@ -184,7 +184,7 @@ int threads_of_environment() {
     return static_cast<int>(threads);
   }
   if (const char* const text = std::getenv("OMP_NUM_THREADS")) {
-    // A list, whose first number is that of the outermost loops. What is none is left to OpenMP.
+    // A list, whose first number is that of the outermost loops. Other text is left to OpenMP.
     const long threads = leading_number(text, rest);
     if (threads >= 1) return static_cast<int>(std::min<long>(threads, kMostThreads));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels with and without a mask share: a call's arrays, and the error of a pixel.
+// The common part of kernels with and without a mask: a call's arrays, and the error of a pixel.
 #pragma once
 
 #include <cstdint>

@@ -127,9 +127,9 @@ __global__ __launch_bounds__(kWidth) void plane_kernel(const SIMILIS_GRID_CONSTA
       for (int k = 0; k < kLoads; ++k) places[k] += step;
     }
   };
-  // Along x: a thread takes a run of a row. Where components are known, a warp takes one of them
-  // in all rows: its runs begin at different banks, as the pitch of rows is odd. Row after row, two
-  // lanes of a warp met at a bank.
+  // Along x: a thread takes a run of a row. If the number of components is known, a warp takes one
+  // component in all rows: its runs begin at different banks, as the pitch of rows is odd. Row
+  // after row, two lanes of a warp met at a bank.
   constexpr int kRuns = kWidth / kRun, kRunsOfPart = kParts > 0 ? kRuns / kParts : 1;
   static_assert(kParts == 0 || kRun * kRunsOfPart == gpu::kSubgroup);
   const int lane = t % gpu::kSubgroup;

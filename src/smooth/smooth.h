@@ -20,7 +20,7 @@ struct SmoothPass {
   bool is_adjoint = false;
 };
 
-/// What smooth_into() hands to a backend for arguments that are right.
+/// The pass that smooth_into() hands to a backend for arguments that are right.
 SmoothPass smooth_pass(
     const TensorView& x, const SmoothRequest& request, const SmoothOptions& options);
 

@@ -36,8 +36,8 @@ struct Pass {
   Term term = Term::ssim;
   double c1 = 0, c2 = 0;
   double bias = 0, term_weight = 1, l1_weight = 0;
-  /// The mean where its weights add up to 0: NaN for a similarity, 0 for a loss. What stands beside
-  /// it, |x - y| of pixels that weigh something, counts if this is 0.
+  /// The mean if its weights add up to 0: NaN for a similarity, 0 for a loss. If it is 0, the term
+  /// beside it, |x - y| of pixels that weigh something, still counts.
   double of_nothing = 0;
 
   /// True: value is [2,N,C], or [4,N,C] with an L1 term: sums and their weights, f64; reduction is

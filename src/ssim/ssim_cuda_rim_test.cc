@@ -154,7 +154,7 @@ TEST_F(SsimCudaRim, ValidMasksThroughTheSlidingWindow) {
   }
 }
 
-// What pixels of weight 0 hold changes nothing, wherever a segment takes its shift from.
+// Values of pixels of weight 0 change nothing, wherever a segment takes its shift from.
 TEST_F(SsimCudaRim, PixelsWithoutWeightMayHoldAnything) {
   const Extents shape = {1, 2, 60, 80};
   const auto hidden = [](std::int64_t i) { return i % 3 != 0 || (i / 80 % 60) / 7 % 2 == 0; };

@@ -4,6 +4,6 @@
 SIMILIS_CONSTANT float kSlopeOfLine = 0.0773993805f;
 SIMILIS_CONSTANT float kThird = 0.333333343f, kFourThirds = 1.33333337f;
 SIMILIS_CONSTANT float kOpsinBias = 0.0037930732552754493f, kNegativeCubeRootOfBias = -0.155954197f;
-// Of the matrix from linear RGB to cone responses: 1 less the others of a row.
+// Entries of the matrix from linear RGB to cone responses: 1 minus the others of a row.
 SIMILIS_CONSTANT float kGreenToLong = 0.621999979f, kGreenToMiddle = 0.691999972f;
 SIMILIS_CONSTANT float kBlueToShort = 0.551809847f;

@@ -118,7 +118,7 @@ TEST(FrameTasks, TallFramesHaveTheSameBitsOnSevenThreads) {
 }
 
 // The workspace is the oldest kept frame's memory, which grows with the first frame that is shown.
-// Where that loses the frame too early, the address sanitizer says so.
+// If that loses the frame too early, the address sanitizer says so.
 TEST(FrameTasks, AFrameIsKeptWhileItsMemoryGrows) {
   const TestPair first(Scene::textured, 151, 97, 8), second(Scene::checked, 151, 97, 8);
   const Plane &a = first.planes().reference, &b = second.planes().reference;

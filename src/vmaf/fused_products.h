@@ -4,8 +4,8 @@
 
 namespace similis::vmaf_internal {
 
-/// Whether the processor multiplies pairs of 16 bits and adds them in one instruction, which is
-/// then used where the vector target is AVX3. A test changes it.
+/// True if the processor multiplies pairs of 16 bits and adds them in one instruction, which the
+/// vector target AVX3 then uses. A test changes it.
 bool& fuses_products();
 
 }  // namespace similis::vmaf_internal

@@ -10,7 +10,7 @@ namespace similis::vmaf_internal {
 
 class Workspace {
  public:
-  /// At least `bytes` from a multiple of 64 on. What they held is lost where they are too few.
+  /// At least `bytes` bytes from a multiple of 64 on. If memory has to grow, its content is lost.
   std::byte* at_least(std::size_t bytes) {
     if (memory_ == nullptr || bytes > size_) {
       memory_.reset();

@@ -26,7 +26,7 @@ class MirroredSum {
     back_ = whole / kPole;
     divisor = 1 - whole;
   }
-  /// Of the samples from 1 on, in order.
+  /// Weights of the samples from 1 on; call it for each in order.
   SIMILIS_HOST_DEVICE double weight(std::int64_t k) {
     const double result = k == count_ - 1 ? power_ : power_ + back_;
     power_ *= kPole;

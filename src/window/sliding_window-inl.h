@@ -489,7 +489,7 @@ template <class Operation> class SlidingWindow {
   std::vector<T*> derivatives_;
   std::vector<const T*> transposed_of_row_;
   std::vector<FoldingColumn> folding_columns_;
-  // Of each row of a batch along y, if some are seen by fewer windows or more than once, else
+  // For each row of a batch along y, if some are seen by fewer windows or more than once, else
   // empty.
   std::vector<Transposed> edge_;
 };

@@ -277,7 +277,7 @@ void VideoScorer::finish_oldest() {
   spare_.push_back(std::move(oldest.held));
 }
 
-// What score_frame() has computed of the first frame.
+// The values that score_frame() has computed of the first frame.
 FrameValues VideoScorer::values_of(Held& held) const {
   FrameValues values;
   std::array<FramePair, 3> planes;

@@ -27,7 +27,7 @@ struct FramePair {
   LumaPlanes luma = {};  ///< the luma plane as stored, of video; otherwise its views are empty
   AsRead as_read = {};   ///< the whole frame; empty for a single plane of video
   std::array<double, 3> voxel_mm = {1, 1, 1};  ///< of volumes: along x, y, z
-  /// Of volumes: the side of the body (R, L, A, P, S or I) towards which x, y and z rise; 0 if it
+  /// For volumes: the side of the body (R, L, A, P, S or I) towards which x, y and z rise; 0 if it
   /// is not known.
   std::array<char, 3> toward = {};
   /// 0 for pixels with a value that is not finite, on either side or in any channel, which --nan

@@ -14,7 +14,7 @@
 
 namespace similis::cli {
 
-/// What the user says about pictures that differ.
+/// The user's rules for pictures that differ in kind.
 struct PictureRules {
   std::optional<Color> background;
   std::optional<Adaptation> adaptation;

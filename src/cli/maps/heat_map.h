@@ -27,7 +27,7 @@ MapStyle parse_map_style(const std::string& max, bool is_overlay, bool has_legen
 /// The range that the style makes of the metric's for this map.
 MapRange drawn_range(const Tensor& map, const MapRange& range, const MapStyle& style);
 
-/// What is drawn beside the values.
+/// The parts of a drawing besides the map's values.
 struct MapFrame {
   MapRange range;
   std::string title;  ///< first line of the legend ("ssim 0.95"); empty: no legend

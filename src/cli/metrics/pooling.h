@@ -5,8 +5,8 @@
 
 namespace similis::cli {
 
-/// How a metric's scores of frames become their mean: the arithmetic mean, or, of scores in dB, the
-/// score of the mean error of all frames, as ffmpeg's psnr filter has it.
+/// The mean of a metric's scores of frames: the arithmetic mean, or, for scores in dB, the score of
+/// the mean error of all frames, as ffmpeg's psnr filter has it.
 enum class Pooling : std::uint8_t { mean, of_errors };
 
 }  // namespace similis::cli

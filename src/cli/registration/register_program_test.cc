@@ -387,8 +387,8 @@ TEST_F(RegisterProgram, NotesThatAFileHasNoPlace) {
       "world's origin, and its axes as those to the left, back and top\n");
 }
 
-// What a mask leaves out is not a number, or far too large, and changes no bit of the maps and of
-// the similarities that are reported.
+// Voxels outside the masks are NaN, or far too large, and change no bit of the maps and of the
+// similarities that are reported.
 TEST_F(RegisterProgram, MaskedVoxelsNeverEnter) {
   const auto index = [](std::int64_t x, std::int64_t y, std::int64_t z) {
     return x + kSize[0] * (y + kSize[1] * z);

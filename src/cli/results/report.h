@@ -104,9 +104,9 @@ Statistics statistics_of_pairs(const Report& report, std::size_t name);
 /// True for video and animations.
 bool is_moving(const ScoredPair& pair);
 
-/// One document. Of two files: similis, reference, distorted, device, settings, metrics, frames,
-/// and worst of video; of directories: similis, settings, metrics, metrics_by_pair, pairs,
-/// unmatched; of encodes: similis, reference, device, settings, encodes, curves; and error, if
+/// One document. For two files: similis, reference, distorted, device, settings, metrics, frames,
+/// and worst if it is video; for directories: similis, settings, metrics, metrics_by_pair, pairs,
+/// unmatched; for encodes: similis, reference, device, settings, encodes, curves; and error, if
 /// there is one.
 Json report_document(const Report& report);
 

@@ -79,7 +79,7 @@ std::string named_elements(
   return text;
 }
 
-// What was done to the inputs on request, an element for each step.
+// The changes made to the inputs on request, an element for each step.
 std::string done_xml(const Json& settings, const std::string& indent) {
   std::string text;
   if (!settings.contains("done")) return text;

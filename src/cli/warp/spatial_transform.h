@@ -2,8 +2,8 @@
 // Transforms that --transform names, and their composition as a map from voxels to voxels.
 //
 // A transform maps points of the fixed image's space to the moving one's, in mm with ITK's axes
-// (left, posterior, superior). Of several the first is applied first to a point, as
-// antsApplyTransforms does, which reads its command line backwards.
+// (left, posterior, superior). If there are several, a point goes through the first one first, as
+// in antsApplyTransforms, which reads its command line backwards.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every kernel begins with: 64-bit integers, and the words of soft_arithmetic.h.
+// The beginning of every kernel: 64-bit integers, and the words of soft_arithmetic.h.
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_scalar_block_layout : require

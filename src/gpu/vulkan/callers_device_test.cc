@@ -96,7 +96,7 @@ PFN_vkVoidFunction VKAPI_CALL counted_instance_function(VkInstance instance, con
   return loader_function()(instance, name);
 }
 
-// What an engine has: an instance, a device with a queue, and buffers that the CPU sees.
+// An engine's objects: an instance, a device with a queue, and buffers that the CPU sees.
 class CallersDevice : public test::VulkanTest<> {
  protected:
   void SetUp() override {

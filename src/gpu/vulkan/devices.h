@@ -26,7 +26,7 @@ const std::vector<Described>& devices();
 /// Fills in the description of a device but for its queues. Returns the name of what it lacks that
 /// every kernel needs; empty if nothing.
 std::string describe(const Api& api, Described& device);
-/// What the queues of each of its families can do.
+/// The properties of the device's queue families.
 std::vector<VkQueueFamilyProperties> queue_families(const Api& api, VkPhysicalDevice device);
 
 /// A device in words.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GPU that is used through Vulkan: its device, queues and memory. Work goes to one queue and runs
-// in the order in which it was submitted; a timeline semaphore counts what is done. What a call
-// copies to the device goes to a second queue where there is one, beside the work of earlier calls.
+// in the order in which it was submitted; a timeline semaphore counts what is done. A call's copies
+// to the device go to a second queue, if there is one, beside the work of earlier calls.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct Buffer {
   std::uint64_t last_use = 0;  ///< the submission after which nothing uses it
 };
 
-/// What kernels and copies run in.
+/// The pipeline stages of kernels and copies.
 constexpr VkPipelineStageFlags kStages =
     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
 

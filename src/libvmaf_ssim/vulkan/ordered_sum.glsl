@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a chunk of terms does to a running sum (integer/ordered_sum.h), in integers: while the sum
-// stays in one binade it is a whole number of units, and so is what a chunk adds. Maps of a group's
+// Maps of a running sum (integer/ordered_sum.h) by a chunk of terms, in integers: while the sum
+// stays in one binade, it and what the chunk adds are whole numbers of units. Maps of a group's
 // chunks are for the same three binades, so that they always compose.
 const int kBinades = 3;
 const int kChunkTerms = 64, kGroupChunks = 128, kGroupTerms = kChunkTerms * kGroupChunks;

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sum of a frame's terms with the bits of a loop, and the score: a workgroup a frame. A thread has
 // the map of a group, and all of them together find how far the maps hold: steps compose in any order.
-// Of a group that does not hold they take the chunks, and of such a chunk one thread adds the terms.
+// If a group's map fails they take its chunks; if a chunk's fails, one thread adds its terms.
 #include "src/gpu/glsl/prelude.glsl"
 #include "src/gpu/glsl/soft_double.glsl"
 #include "src/libvmaf_ssim/vulkan/ordered_sum.glsl"

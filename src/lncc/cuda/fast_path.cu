@@ -253,7 +253,7 @@ class FastPath {
   // one volume.
   void add(const std::vector<Part>& parts, const Part& whole) {
     const bool is_cut = images_ > 0 && !division_->is_whole(parts.front());
-    // Whether chunks need not be those of another form, to have its bits; filters have one order.
+    // True if chunks need not be another form's to have its bits; filters have one order.
     const bool is_free = form_ == Form::filter || (is_cut && !division_->could_be_whole());
     const int volumes = is_cut ? 1 : whole.volumes;
     const Tiles tiles = window_tiles(whole.derivatives.kept, volumes);

@@ -183,8 +183,8 @@ struct GradientArguments {
 /// up to kMostTaps. none: the fast path does not take it.
 enum class Form : std::uint8_t { f32, half, f64, far, valid, filter, none };
 
-/// What the centres of the sliding window's kernel are. Those of the first four kinds are reduced
-/// to a number by the f32 formula:
+/// Kinds of centres of the sliding window's kernel. The f32 formula reduces those of the first four
+/// kinds to a number:
 ///   plain, is_signed   all weigh and average alike; the exact gradient, if any
 ///   weighted           the same as plain with weights (those of valid_mask in a kernel of their
 ///                      own) or with windows that average what they have
@@ -192,7 +192,7 @@ enum class Form : std::uint8_t { f32, half, f64, far, valid, filter, none };
 ///   any                all else
 enum class Kind : std::uint8_t { plain, is_signed, weighted, ants, any };
 Kind kind_of(const Pass& pass, Form form);
-/// Returns whether tiles hold whole runs of outputs, which begin at multiples of kOutputs columns:
+/// Returns true if tiles hold whole runs of outputs, which begin at multiples of kOutputs columns:
 /// centres of these kinds load from memory, or store to it, by rows.
 SIMILIS_HOST_DEVICE constexpr bool takes_whole_runs(Kind kind) {
   return kind == Kind::weighted || kind == Kind::ants;

@@ -298,7 +298,7 @@ template <class Value, Kind kKind> class Centres {
   // Weights, and the number of pixels that all windows of a row see along z and y.
   Weight weights_[kOutputs] = {1, 1, 1, 1, 1, 1, 1, 1};
   double seen_ = 0, scale_inside_ = 0;
-  // Of ANTs' gradient.
+  // The pixels of the outputs, for ANTs' gradient.
   float x_pixels_[kOutputs] = {}, y_pixels_[kOutputs] = {};
 };
 

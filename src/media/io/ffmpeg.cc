@@ -161,8 +161,8 @@ const char* seekable_format(const File& file) {
   return text.substr(std::min<std::size_t>(text.size(), 4)).starts_with(kVersion) ? "xwd_pipe" : "";
 }
 
-// What must seek opens its standard input, a file, by name. The format is given, so that no
-// playlist is read like this.
+// A demuxer that must seek opens its standard input, a file, by name. The format is given, so that
+// no playlist is read like this.
 std::vector<std::string> input_options(const File& file) {
   const std::string format = seekable_format(file);
   std::vector<std::string> options = {"-protocol_whitelist", format.empty() ? "pipe" : "file",

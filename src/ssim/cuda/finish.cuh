@@ -17,7 +17,7 @@ struct Finish {
   DType dtype = DType::f32;
   bool sums = false;
 };
-/// Of partial sums of 1 - SSIM, [planes][slots], without masks and without |x - y|.
+/// The Finish for partial sums of 1 - SSIM, [planes][slots], without masks and without |x - y|.
 Finish finish_of(const CudaPlan& plan, const double* partials, std::int64_t slots);
 
 /// Writes the results `first`, first + step, …; all threads of the block call it.

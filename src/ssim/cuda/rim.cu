@@ -11,7 +11,7 @@
 //   columns               sums at pixels beyond the edge that stand for these   ─> gradient
 // A block is little more than a chain of loads and barriers; so nothing is loaded twice, and the
 // gradient to add to is under way while sums are made.
-// Where two bands meet, and where the gradient is computed anew, 15 rows of windows see the pixels.
+// 15 rows of windows see the pixels where two bands meet or the gradient is computed anew.
 #include "src/ssim/cuda/rim.h"
 
 #include <algorithm>

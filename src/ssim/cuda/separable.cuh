@@ -16,7 +16,7 @@ constexpr int kAcross = 4, kDown = 8;  // outputs per thread in a row, and in a 
 constexpr int kAverages = 4, kDerivatives = 3;
 static_assert(kWide * kHigh == kThreads * kDown);
 
-/// What depends on the number of taps, 11 or 7 along each axis.
+/// Constants that depend on the number of taps, 11 or 7 along each axis.
 template <int the_radius> struct Taps {
   static constexpr int kRadius = the_radius, kTaps = 2 * kRadius + 1;
   // Windows of 11 see 1.5 times a tile's pixels, and those of 7 1.3 times.

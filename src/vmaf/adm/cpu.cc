@@ -78,7 +78,7 @@ struct PlaneSizes {
       bytes[static_cast<std::size_t>(scale)] = (used + kLine - 1) / kLine * kLine;
     }
   }
-  /// Of the place that scales 0 and 2 share.
+  /// The bytes of the place that scales 0 and 2 share.
   std::size_t front() const { return std::max(bytes[0], bytes[2]); }
   static constexpr std::size_t kLine = 64;
   std::array<std::size_t, kAdmScales - 1> bytes;

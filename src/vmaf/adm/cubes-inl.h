@@ -82,7 +82,7 @@ HWY_INLINE std::int64_t sum_of_cubes(Span span, const SizeAt& size_at, const Cub
   return sum_of_lanes(Wide(), sum);
 }
 
-// Σ |o|³ of a row, with its roundings. Of samples there are none, and squares have 31 bits.
+// Σ |o|³ of a row, with its roundings. Samples need no roundings, and their squares have 31 bits.
 template <bool is_deep>
 std::int64_t reference_cubes(
     const Coefficient* HWY_RESTRICT o, const AdmShifts& shifts, Span span) {

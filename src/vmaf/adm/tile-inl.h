@@ -29,7 +29,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace similis::vmaf_internal::HWY_NAMESPACE {
 
-// Whether both images' gradients point alike.
+// True if both images' gradients point alike.
 inline bool is_near(std::int64_t oh, std::int64_t ov, std::int64_t th, std::int64_t tv) {
   const auto in_float = [](std::int64_t v) { return static_cast<double>(static_cast<float>(v)); };
   const double product = in_float(oh * th + ov * tv);
@@ -96,8 +96,8 @@ HWY_INLINE N inverse_of_16_bits(N size) {
 }
 #endif
 
-// What is left of the reference's coefficients, without gain. Those of samples have 16 bits: where
-// |t| is above |o| + 1, so is k at its limit, and all but the quotient stays within 32 bits.
+// Finds the part of the reference's coefficients that is left, without gain. Those of samples have
+// 16 bits: if |t| is above |o| + 1, k is at its limit, and all but the quotient fits in 32 bits.
 inline void restore_samples(const Coefficient* HWY_RESTRICT o, const Coefficient* HWY_RESTRICT t,
     Span span, Coefficient* HWY_RESTRICT restored) {
   const I32 d;
@@ -120,8 +120,8 @@ inline void restore_samples(const Coefficient* HWY_RESTRICT o, const Coefficient
   }
 }
 #if HWY_TARGET == HWY_AVX3
-// In whole numbers, of 16 coefficients at once: doubles would wait for the divider and for one
-// another. Where |t| is above 2 |o|, k is at its limit.
+// Takes 16 coefficients at once, in whole numbers: doubles would wait for the divider and for one
+// another. If |t| is above 2 |o|, k is at its limit.
 inline void restore_deep(const Coefficient* HWY_RESTRICT o, const Coefficient* HWY_RESTRICT t,
     Span span, Coefficient* HWY_RESTRICT restored) {
   using FloatOf = hn::Vec<hn::RebindToFloat<I32>>;
@@ -187,14 +187,14 @@ inline void restore_deep(const Coefficient* HWY_RESTRICT o, const Coefficient* H
 }
 #endif
 
-// What the distorted image adds to the reference's detail. That of samples wraps to 16 bits.
+// The detail that the distorted image adds to the reference's. That of samples wraps to 16 bits.
 template <bool is_deep> HWY_INLINE N added_detail(N t, N detail) {
   const N added = hn::Sub(t, detail);
   return is_deep ? added : hn::ShiftRight<16>(hn::ShiftLeft<16>(added));
 }
 
-// Applies a gain limit that is a whole number, and finds what the distorted image adds. What is
-// left of the reference has the sign of t, unless it is 0: sizes are limited.
+// Applies a gain limit that is a whole number, and finds the detail that the distorted image adds.
+// The reference's part that is left has the sign of t, unless it is 0: sizes are limited.
 template <bool is_deep>
 void split(const Coefficient* HWY_RESTRICT restored, const Coefficient* HWY_RESTRICT t,
     const Coefficient* HWY_RESTRICT near, std::int32_t gain_limit, Span span,
@@ -335,8 +335,8 @@ template <bool is_deep, bool is_fused> class AdmStripe {
  private:
   using Ring = std::vector<MaskedRow>;  // three rows of one setting
 
-  // Where row y of an image's approximation goes: the next scale's input, or memory that nobody
-  // reads.
+  // The place of row y of an image's approximation: in the next scale's input, or in memory that
+  // nobody reads.
   Approximation* approximation_of(std::size_t image, std::int64_t y, bool is_kept) {
     if (!is_kept || plan_.approximations.empty()) return unread_.get();
     return static_cast<Approximation*>(plan_.approximations[image]) + y * adm_stride(plan_.width);

@@ -4,7 +4,7 @@
 //
 // A row enters and leaves the counts in runs of one value. A run adds a trapezoid to the counts of
 // its value: one more a column while windows begin to see it, then all that fit, then one less.
-// Where the row that enters equals the row that leaves, nothing changes.
+// If the row that enters equals the row that leaves, nothing changes.
 #if defined(SIMILIS_VMAF_CAMBI_COUNTS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_VMAF_CAMBI_COUNTS_INL_H
 #undef SIMILIS_VMAF_CAMBI_COUNTS_INL_H

@@ -51,12 +51,12 @@ struct CambiPlan {
   int largest_counted = 0;              // values above are not counted
 };
 
-// How often each value is in the window of each column, for one row of windows. A row of counts
+// The counts of each value in the window of each column, for one row of windows. A row of counts
 // belongs to a value; rows beside those of counted values stay empty.
 struct CambiTable {
   std::vector<std::uint16_t> counts;
   std::vector<std::int32_t> places;     // by row of counts: places in the rows that windows see
-  std::vector<std::uint8_t> is_filled;  // by row of counts: whether it may hold other than zeros
+  std::vector<std::uint8_t> is_filled;  // by row of counts: 1 if it may hold other than zeros
   std::int64_t stride = 0;
   std::int64_t next_row = -1;  // the table holds the windows of the row above; -1: of no row
 

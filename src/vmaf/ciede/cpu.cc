@@ -28,7 +28,7 @@ constexpr std::int64_t kColumns = 256;  // of a block; a multiple of all vectors
 template <class T> struct alignas(64) Block { T values[kColumns]; };
 using Floats = Block<float>;
 
-// Of one image. `a` is stretched once both images' first chroma is known; chroma is found anew.
+// One image's colours. `a` is stretched once both images' first chroma is known, and chroma redone.
 struct Colors {
   Floats l, a, b, chroma, hue;
 };

@@ -142,7 +142,7 @@ HWY_INLINE R power_2_4(R x) {
   return hn::Mul(polynomial(from_centre, kPower), choose(kOfNinth, kOfThird));
 }
 
-// Of angles from -π/2 to π/2.
+// The sine of angles from -π/2 to π/2.
 HWY_INLINE R sine(R angle) {
   constexpr double kSine[] = {0x1.ffffffff0feeap-1, -0x1.5555552a7f371p-3, 0x1.11110859db55ep-7,
       -0x1.a016f786f2f47p-13, 0x1.715a2c903eb2ep-19, -0x1.98cc1eb7708dap-26};
@@ -153,7 +153,7 @@ struct SineCosine {
   R sine, cosine;
 };
 
-// Of angles up to some turns.
+// Sine and cosine of angles up to a few turns.
 HWY_INLINE SineCosine sine_cosine(R angle) {
   constexpr double kSine[] = {0x1.ffffffffcd123p-1, -0x1.5555553b2dd7ep-3, 0x1.11110221ddfc9p-7,
       -0x1.a00c1c8e295b5p-13, 0x1.6c364900352a1p-19};

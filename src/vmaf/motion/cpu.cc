@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Motion on the CPU, in tasks of rows. A row's difference is filtered down and then across. Those
 // of up to 12 bits are pairs of columns in 16-bit halves, whose products with taps are added in
-// pairs. What 16 bits of depth and a filter make too wide for 32 bits is kept as multiples of 256
-// and the rest, in plain loops of 32-bit integers, which the compiler makes vectors of.
+// pairs. Sums of 16-bit samples are too wide for 32 bits and are kept as multiples of 256 and the
+// rest, in plain loops of 32-bit integers, which the compiler makes vectors of.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/vmaf/motion/cpu.cc"
 #include "hwy/foreach_target.h"  // before highway.h

@@ -128,7 +128,7 @@ template <class D, class R> HWY_INLINE hn::Vec<D> log_of_doubles(D d, R lower, R
 #endif
 
 // Rows of up to kColumns windows, one after the other: begin(), add() vector by vector, finish().
-// What they carry is summed in lanes, which end_tile() adds up.
+// Their information is summed in lanes, which end_tile() adds up.
 template <std::size_t kColumns> class VifInformation {
   using D = hn::ScalableTag<std::uint32_t>;
   using DI = hn::RebindToSigned<D>;
@@ -256,7 +256,7 @@ template <std::size_t kColumns> class VifInformation {
       }
       for (std::size_t k = 0; k < gain_limits_.size(); ++k) {
         const R limit = hn::Set(df, gain_limits_[k]);
-        // Of the sum of both whole numbers 16 bits are seen, so that one is not cut off first.
+        // The logarithm reads 16 bits of the sum, so the product needs no rounding first.
         const auto total = [&](const Channel& channel) HWY_ATTR {
           const R g = hn::Min(channel.gain, limit);
           return add_cut(hn::Mul(hn::Mul(g, g), channel.s1), channel.noise);
@@ -330,7 +330,7 @@ template <std::size_t kColumns> class VifInformation {
 
   std::span<const double> gain_limits_;
   std::size_t count_ = 0;
-  // Of flat windows: their number, and halves of the distorted image's variances.
+  // The number of flat windows, and halves of the distorted image's variances in them.
   V flat_count_ = hn::Zero(D()), flat_lower_ = hn::Zero(D()), flat_upper_ = hn::Zero(D());
   alignas(64) std::int32_t reference_[kRoom], distorted_[kRoom], covariance_[kRoom];
 #if HWY_TARGET != HWY_AVX3

@@ -26,8 +26,8 @@ namespace similis::vmaf_internal::HWY_NAMESPACE {
 
 using Word = std::uint32_t;
 
-// Columns of a tile; its windows reach 16 further. The ring of its pairs is 46 KB of 8-bit samples
-// where vectors have 8 lanes. Of 16 lanes 240 columns would leave half of the last vector empty,
+// Columns of a tile; its windows reach 16 further. The ring of its pairs is 46 KB for 8-bit samples
+// and vectors of 8 lanes. With 16 lanes 240 columns would leave half of the last vector empty,
 // and twice as large a ring is no slower, since four output rows share what is read of it.
 constexpr std::int64_t kVifTileColumns = HWY_TARGET == HWY_AVX3 ? 480 : 240;
 

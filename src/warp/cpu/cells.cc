@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the voxels of a chunk lie in the image: as indices, as cells, as the nearest voxels, and in
+// Places of a chunk's voxels in the image: as indices, as cells, as the nearest voxels, and in
 // slots. Compiled once for each SIMD target: sample.cc, fast_path.cc and scatter.cc call what
 // cells-inl.h, nearest-inl.h and ready_cells-inl.h declare.
 #undef HWY_TARGET_INCLUDE

@@ -58,7 +58,7 @@ template <int rank, bool with_slopes> class VectorSampler {
   }
 
  private:
-  // Where a cell lies: it has all corners, or these end with a row, or not all are there.
+  // The place of a cell: it has all corners, or these end with a row, or not all are there.
   enum Place : std::int32_t { kInside = 0, kEnd = 1, kOutside = 2 };
   static constexpr std::int64_t kAhead = 24;  // vectors that no row before has touched are fetched
 
@@ -161,7 +161,7 @@ template <int rank, bool with_slopes> class VectorSampler {
     if constexpr (with_slopes) {
       const float* const upstream = out_.upstream + rank * i;
       const V given = load<D>(upstream, upstream + rank);
-      // Of the sums of a voxel's four lanes, x and y are found together; x, then y, then z.
+      // Each voxel's four lanes are summed: those of x and y together, then those of z.
       const V by_x = hn::Mul(given, sampled.slope[0]), by_y = hn::Mul(given, sampled.slope[1]);
       const V low = hn::InterleaveLower(d, by_x, by_y);
       V sums = hn::Add(low, hn::ShiftRightLanes<2>(d, low));

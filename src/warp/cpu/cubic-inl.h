@@ -49,7 +49,7 @@ struct CubicTaps {
     with_slopes ? find<true>(pass, chunk) : find<false>(pass, chunk);
   }
 
-  /// Of the first voxel in an array with these strides, whose offsets fit 32 bits.
+  /// The first voxel's offset in an array with these strides, whose offsets fit 32 bits.
   std::int64_t offset(const Extents& strides, int rank, std::int64_t i) const {
     std::int64_t result = 0;
     for (int a = 0; a < rank; ++a) result += first[a][i] * strides[4 - a];

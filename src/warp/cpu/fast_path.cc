@@ -7,7 +7,7 @@
 //   each channel ─> values, and sums of upstream·slope ─> gradients to the field
 //
 // Cells are found once for all channels and stay in the first-level cache. The bits are those of
-// the general path (sample.cc). Where tasks run one after the other, the gradient to the image is
+// the general path (sample.cc). If tasks run one after the other, the gradient to the image is
 // added up from the same cells; otherwise scatter.cc finds them again.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/warp/cpu/fast_path.cc"

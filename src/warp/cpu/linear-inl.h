@@ -294,7 +294,7 @@ class Sampler {
 
 #if HWY_TARGET <= HWY_AVX2
   // Pairs of neighbours in f32 are 64 bits, in two vectors; those in f16 and bf16 are the halves of
-  // 32-bit integers, in one. Where gathers are slow, pairs are loaded one by one.
+  // 32-bit integers, in one. If gathers are slow, pairs are loaded one by one.
   static constexpr hn::Repartition<std::int64_t, hn::ScalableTag<T>> d64{};
 
   // Four pairs of f32 in two vectors of 128 bits become four first voxels and four second ones, in

@@ -49,7 +49,7 @@ class Rounding {
     }
   }
 
-  /// Of cells that may be anywhere.
+  /// Rounds in cells that may be anywhere.
   HWY_INLINE Rounded round(int rank, const V (&fraction)[3], const VI (&cell)[3]) {
     VI at = hn::Zero(di), outside = hn::Zero(di);
     V none = hn::Zero(d);

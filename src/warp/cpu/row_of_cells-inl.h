@@ -49,7 +49,7 @@ template <bool mixes> struct IndicesOfRow {
     V whole, rest;
     VI changed;
   };
-  // Of the voxels from i on, whose field is w.
+  // The parts for the voxels from i on, whose field is w.
   template <bool is_plain>
   HWY_INLINE Parts split(std::int64_t i, int axis, int rank, const V (&w)[3]) const {
     V whole = whole_of_row, rest = rest_of_row;
@@ -215,7 +215,7 @@ template <bool is_padded, bool mixes> class RowOfCells {
     return voxel;
   }
 
-  // Of voxel i of the chunk, whose field is w.
+  // The place of voxel i of the chunk, whose field is w.
   Place place_in_f64(std::int64_t i, const float (&w)[3]) const {
     double index = index_without_field(pass_, transform_, chunk_, axis_, i);
     for (int j = mixes ? 0 : axis_; j < (mixes ? pass_.rank : axis_ + 1); ++j) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How rows of the output, chunk by chunk, add to a slab of the gradient to the image, and how the
-// components of a field's vectors are added together. Included once per SIMD target, hence the
+// Adds rows of the output, chunk by chunk, to a slab of the gradient to the image, and the
+// components of a field's vectors together. Included once per SIMD target, hence the
 // guard that flips.
 #if defined(SIMILIS_WARP_CPU_SCATTER_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SIMILIS_WARP_CPU_SCATTER_INL_H
@@ -39,8 +39,8 @@ template <class T> struct Slab : SlabOfImage<T> {
   };
 
 #if HWY_TARGET != HWY_SCALAR
-  // add_cells() for all components of a field's vectors. What the loop needs of the plan lies in
-  // constants: read again for each voxel, it took a third of the instructions.
+  // add_cells() for all components of a field's vectors. Constants hold what the loop reads of the
+  // plan: read again for each voxel, it took a third of the instructions.
   template <int rank, int slab>
   void add_vectors(const Cells<T>& cells, const T* upstream, std::int64_t begin, std::int64_t count,
       T* vectors) const {

@@ -2,7 +2,7 @@
 // The gradient to the image on the CPU. A task owns a slab of the image and adds to it the part of
 // every row of the output that touches it, row after row: no two tasks write one voxel, and each
 // voxel's sum has one order, whatever the threads. Rows between two slabs are computed for both.
-// Where one thread runs, fast_path.cc adds the same numbers in the same order.
+// With one thread, fast_path.cc adds the same numbers in the same order.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/warp/cpu/scatter.cc"
 #include "hwy/foreach_target.h"  // before highway.h

@@ -5,8 +5,8 @@
 
 namespace similis::warp_internal {
 
-/// Where the gradient to the image is added up: in the gradient itself, or for halves, which are
-/// rounded once, in the workspace.
+/// The sums of the gradient to the image: in the gradient itself, or for halves, which are rounded
+/// once, in the workspace.
 struct ImageSums {
   Tensor workspace;
   TensorView view;  ///< empty if the gradient is not wanted

@@ -102,8 +102,8 @@ template <class T> struct SlabOfImage {
     return copied;
   }
 
-  // Where the four weights of voxel i are. In long vectors they stay in the 128 bits that they are
-  // made in: half of the shuffles.
+  // The places of the four weights of voxel i. In long vectors they stay in the 128 bits that they
+  // are made in: half of the shuffles.
   static constexpr bool kHasBlocks = sizeof(T) == 4 && HWY_TARGET <= HWY_AVX2;
   static constexpr auto kFours = [] {
     constexpr std::size_t kLanes = HWY_MAX_BYTES / sizeof(T);
@@ -241,8 +241,8 @@ template <class T> struct SlabOfImage {
   // Voxels, and in 2D rows, by which what is added to is fetched ahead.
   static constexpr std::int64_t kAhead = 48, kRowsAhead = 7;
 
-  // What the cells add of an upstream gradient. Fetches voxels of the plane that the next rows add
-  // to.
+  // Finds the addends of the cells from an upstream gradient. Fetches voxels of the plane that the
+  // next rows add to.
   template <int rank>
   HWY_INLINE void weigh(const Cells<T>& cells, const T* upstream, std::int64_t count,
       const T* plane, Corners* corners) const {

@@ -62,8 +62,8 @@ bool is_fast_field(const TensorView& field, int rank) {
 
 constexpr std::int64_t kMostBlocksAcross = 65535;
 constexpr int kLeastDepth = 4;  // of a column
-// Of a column whose rows without a note are left out. A block that finds no note costs 1.7 ns, and
-// columns of 8 rows 0.45 ms of 512×1024×1024 voxels. A column's voxels have 32 bits.
+// Depth of a column if rows without a note are left out. A block that finds no note costs 1.7 ns,
+// and columns of 8 rows 0.45 ms of 512×1024×1024 voxels. A column's voxels have 32 bits.
 constexpr int kNotedDepth = 32;
 
 // Returns whether no launch needs more blocks than a launch may have.
@@ -89,7 +89,7 @@ struct CellRows {
 };
 
 // Returns whether cells that count have all their corners in the image, but for those at the ends
-// of the whole axis. Where padding moves voxels the last one counts as the cell before it does.
+// of the whole axis. If padding moves voxels, the last one counts as the cell before it does.
 bool has_cells(const Pass& pass) {
   const Axis& axis = pass.axes[pass.rank - 1];
   const std::int64_t end = axis.start + axis.extent;

@@ -39,11 +39,11 @@ struct Picture {
   static constexpr bool folds = false, masks = false, is_one_batch = false, reloads = false;
 };
 template <class L> struct Half : L { static constexpr bool is_half = true; };
-/// Of an image that has rows of a longer axis, and of results that are added to: what such calls
-/// ask at the border costs others 4 % of a step.
+/// For images that have rows of a longer axis, and results that are added to: the tests of such
+/// calls at the border would cost others 4 % of a step.
 template <class L> struct Part : L { static constexpr bool is_part = true; };
 template <class L> struct Unpadded : L { static constexpr bool may_pad = false; };
-/// Of padded images: an index of exactly 0 has no slope, so that its cell is one at the border.
+/// For padded images: an index of exactly 0 has no slope, so that its cell is one at the border.
 template <class L> struct Padded : L { static constexpr bool skips_zero = true; };
 /// Cells that are not inside get the padding where they are found, not at the border.
 template <class L> struct Folding : L { static constexpr bool folds = true; };
@@ -208,7 +208,7 @@ __device__ __forceinline__ bool find_cell(const FastPass& p, const FastColumn<L>
   return is_inside;
 }
 
-/// What kernels know of a batch's cells at the border, where they take these with others.
+/// The cells of a batch at the border, for kernels that take these with others.
 template <class L> struct Rim {
   static constexpr unsigned all_corners = L::rank == 3 ? 0xff : 0xf;
   static constexpr unsigned all = all_corners * 0x01010101u;

@@ -14,8 +14,8 @@ template <class L> struct BorderCell : FastCell<L> {
   float slope[L::rank];  // derivative of the folded index by the index
 };
 
-/// An index with the padding folded in, its cell inside the image, and its slope. Where fold()
-/// knows them these are its bits, so that a voxel has the same ones wherever it is computed.
+/// An index with the padding folded in, its cell inside the image, and its slope. If fold() knows
+/// them these are its bits, so that a voxel has the same ones wherever it is computed.
 struct FoldedIndex {
   int voxel;  // kNoVoxel: far outside
   float fraction, slope;

@@ -36,7 +36,7 @@ class AnimationPair {
   FrameCounts counts() const { return counts_; }
   media::FrameRate reference_rate() const { return reference_->rate(); }  ///< of a video
   media::FrameRate distorted_rate() const { return distorted_.rate(); }
-  /// What was done to the frames of videos: a key such as "reference_rgb", and a sentence.
+  /// The conversions of videos' frames: a key such as "reference_rgb", and a sentence.
   Differences conversions() const;
 
   /// Makes waits for a video end. Any thread may call it.

@@ -60,7 +60,7 @@ class PictureReader {
   /// The number of pictures if it is known before the end, exactly or nearly.
   std::optional<std::int64_t> expected_frames() const { return expected_; }
   media::FrameRate rate() const { return rate_; }  ///< of a video
-  /// What was done to a video's frames; empty for other clips.
+  /// The conversion of a video's frames, in words; empty for other clips.
   const std::string& conversion() const { return conversion_; }
   void cancel();
 

@@ -21,7 +21,7 @@ class RateMatch {
   /// True if this distorted frame is that of a selected frame of the reference.
   bool is_wanted(std::int64_t distorted, const FrameSelection& selection) const;
 
-  /// How many frames of the reference have a frame in a distorted video of this length.
+  /// The number of the reference's frames that have a frame in a distorted video of this length.
   std::int64_t reference_frames(std::int64_t distorted_frames) const;
 
  private:

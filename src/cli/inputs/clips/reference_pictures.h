@@ -17,7 +17,7 @@ namespace similis::cli {
 class ReferencePictures {
  public:
   ReferencePictures(PictureClip clip, const FrameSelection& selection, bool reads_ahead);
-  /// Of a video that others may walk too. Throws InvalidArgument as RgbFrames does.
+  /// Takes a video that others may walk too. Throws InvalidArgument as RgbFrames does.
   explicit ReferencePictures(std::shared_ptr<ReferenceFrames> video);
 
   /// Goes to the selected picture with this place in the selection, which is that of the last call

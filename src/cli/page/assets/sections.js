@@ -6,7 +6,7 @@ function framesOf({series, document: scores}, section) {
   if (!series?.length) return;
   section.append(heading("Frame by frame"), series[0].note ? faint(series[0].note) : "");
   const names = [...new Set(series.flatMap(s => Object.keys(s.data)))], holder = make("div"), measures = Object.keys(scores.settings?.metrics ?? {}), file = namesOf(series.map(s => s.label));
-  // Of one clip a chart for each metric, of several one for the score that is picked.
+  // One clip has a chart for each metric; several have one for the score that is picked.
   function fill(picked) {
     const groups = new Map();
     for (const name of picked) for (const s of series.filter(each => name in each.data)) {

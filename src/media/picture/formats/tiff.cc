@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads TIFF with libtiff: pages, grey, RGB or palette of 1 to 16 bits, with or without alpha, or
 // grey or RGB of floats of 16, 32 or 64 bits, in strips or tiles. The picture is read in bands, one
-// strip or one row of tiles high, so that memory is claimed as pixels arrive. What libtiff warns of
-// while it decodes pixels, such as a truncated JPEG or fax strip, is an error here.
+// strip or one row of tiles high, so that memory is claimed as pixels arrive. A warning by libtiff
+// while it decodes pixels, such as of a truncated JPEG or fax strip, is an error here.
 #include <algorithm>
 #include <array>
 #include <cmath>
