@@ -58,8 +58,8 @@ def peak_bytes(run):
 
     bench/peak_memory.h measures the same for similis_bench.
     """
-    run()  # what is made once and kept is not the work's
-    ctypes.CDLL(None).malloc_trim(0)  # what earlier work gave back would be counted as free
+    run()  # makes, before the measurement, the objects that are made once and kept
+    ctypes.CDLL(None).malloc_trim(0)  # memory that earlier work freed would be taken again unseen
     pathlib.Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts again from VmRSS: proc(5)
     before = _status_bytes("VmRSS")
     result = run()

@@ -24,7 +24,7 @@ inline std::int64_t status_bytes(const std::string& name) {
 /// By how many bytes resident memory at its peak during work() exceeds what it was before. Linux
 /// counts in batches of up to 64 pages a thread, so this is right to about a quarter of a megabyte.
 template <class Work> std::int64_t peak_bytes(const Work& work) {
-  malloc_trim(0);  // what earlier work gave back would be counted as free
+  malloc_trim(0);  // memory that earlier work freed would be taken again unseen
   std::ofstream clear("/proc/self/clear_refs");
   clear << 5 << std::flush;  // VmHWM starts again from VmRSS: proc(5)
   if (!clear) throw std::runtime_error("peak_bytes: /proc/self/clear_refs cannot be written");

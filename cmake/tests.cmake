@@ -28,7 +28,7 @@ function(similis_keep_threaded variable)
   set(kept "")
   foreach(source IN LISTS ${variable})
     file(STRINGS ${source} tests REGEX "^TEST.*Thread" LIMIT_COUNT 1)
-    if(tests OR source MATCHES "\\.c$")  # what a test in C++ calls
+    if(tests OR source MATCHES "\\.c$")  # called by a test in C++
       list(APPEND kept ${source})
     endif()
   endforeach()
@@ -93,7 +93,7 @@ function(similis_add_shards name)
   if(SIMILIS_SANITIZE MATCHES thread)
     set(chosen "*Thread*")
   elseif(SIMILIS_SANITIZE)
-    set(chosen "*-*Quality.*")  # how good results of long runs are: shorter tests run the same code
+    set(chosen "*-*Quality.*")  # quality of long runs: shorter tests run the same code
   else()
     set(configurations CONFIGURATIONS together)
   endif()

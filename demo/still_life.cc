@@ -251,7 +251,7 @@ Vector radiance(const Ray& ray, int bounces, bool counts_window, Random& random)
     const Vector light = surroundings(ray);
     return counts_window || light.x < 1 ? light : Vector{};
   }
-  const bool is_first = bounces == kBounces;  // what the eye sees is followed both ways
+  const bool is_first = bounces == kBounces;  // rays from the eye are followed both ways
   if (hit.surface == Surface::glass) {
     const GlassPaths paths = glass_paths(ray, hit);
     const auto follow = [&](const Ray& path) {

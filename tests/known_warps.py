@@ -22,10 +22,10 @@ class Case:
     fixed: sitk.Image
     moving: sitk.Image
     truth: numpy.ndarray  # T(p) - p at each voxel of fixed, in mm
-    tissue: numpy.ndarray  # where the error is measured
+    tissue: numpy.ndarray  # the error is measured there
     options: tuple = ()  # of the program
     fixed_mask: sitk.Image | None = None
-    lesion: numpy.ndarray | None = None  # where nothing corresponds
+    lesion: numpy.ndarray | None = None  # it has no counterpart
 
 
 def smooth_noise(random, scan, sigma, components):

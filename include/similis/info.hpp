@@ -13,7 +13,7 @@ namespace similis {
 /// Code for one kind of GPU.
 struct GpuBackend {
   DeviceKind kind;
-  bool is_compiled = false;  ///< whether this build holds it
+  bool is_compiled = false;  ///< true if this build holds it
   std::string description;   ///< the GPUs that can be used, in words, or why there are none
 };
 

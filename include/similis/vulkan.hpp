@@ -31,7 +31,7 @@ struct VulkanHandles {
   /// thread uses the queue during a call.
   void (*lock_queue)(void* context) = nullptr;
   void (*unlock_queue)(void* context) = nullptr;
-  void* context = nullptr;  ///< what these two are called with
+  void* context = nullptr;  ///< the argument of these two
 };
 
 /// A GPU that is used through Vulkan. Copies are the same device; it stays open until the process

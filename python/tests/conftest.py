@@ -14,7 +14,7 @@ import textwrap
 
 import pytest
 
-os.environ.setdefault("JAX_PLATFORMS", "cpu")  # where its arrays are taken
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # the device of its arrays
 # Processes inherit that SIGINT is ignored, as it is behind & in a script, and tests interrupt them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -72,7 +72,7 @@ def test_columns_in_columns_out(pictures):
     assert got["id"] == [f"{r}\t{d}" for r, d in zip(*batch.values())]
     assert json.loads(got["row"][0])["metrics"] == expected["1"]["metrics"]
     assert scorer(batch | {"id": ["a", "b"]})["id"] == ["a", "b"]
-    for dtype in object, str:  # what Ray's map_batches and pandas hand over
+    for dtype in object, str:  # the types that Ray's map_batches and pandas hand over
         columns = {side: numpy.array(paths, dtype=dtype) for side, paths in batch.items()}
         assert scorer(columns)["row"] == got["row"]
 

@@ -83,7 +83,7 @@ class ClipMeter {
   ClipPlan plan_;
   CambiMeters cambi_;
   std::deque<Kept> earlier_;
-  Workspace spare_;  // where no frame is kept
+  Workspace spare_;  // used if no frame is kept
 };
 
 }  // namespace similis::vmaf_internal

@@ -133,7 +133,7 @@ def reported(slabs: Any) -> Iterator[None]:
         except RuntimeError as error:
             words = str(error).strip().splitlines()
             cause, reason = error, words[0] if words else type(error).__name__
-            if monitor is not None:  # what a GPU waits for will not come either
+            if monitor is not None:  # a GPU waits in vain, too
                 monitor.give_up(reason)
         if monitor is not None and monitor.lost is not None:
             reason = monitor.lost

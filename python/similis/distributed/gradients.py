@@ -48,7 +48,7 @@ class Gradients:
         self.by_s = _zeros(self.grid_affine) if self.of_s else None
         self.by_field: Optional[Tensor] = None
         self._going: Optional[Homeward] = None
-        self.adds_to_field = False  # whether that of a block is added where the others' are
+        self.adds_to_field = False  # True: a block's is added where the others' are
 
     def of_rows(self, k: int, block: Tensor, is_written: bool) -> Optional[Tensor]:
         """Memory for the gradient to the rows of a round: of the first, own ones, the gradient

@@ -66,7 +66,7 @@ def _pieces_of(slabs: Slabs, rank: int, radius: int, cut: int, least: int) -> Pi
     if first >= end:
         return Pieces(None, (None, None))
     before, behind = max(first - radius, 0), min(end + radius, slabs.extent)
-    begins, ends = before < start, behind > stop  # whether there are rows of others
+    begins, ends = before < start, behind > stop  # True if others have rows there
     if not begins and not ends:
         return Pieces(Piece((first, end), (start, stop)), (None, None))
     inner = start + radius if begins else first, stop - radius if ends else end

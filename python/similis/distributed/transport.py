@@ -210,7 +210,7 @@ class Exchange(_Shares):
         for rank, rows in self._lent:
             if rank != slabs.rank:
                 self._send(rank, self._part(x, self._own, rows))
-        self._arrived: list[tuple[Tensor, Tensor]] = []  # what is to be copied to its place
+        self._arrived: list[tuple[Tensor, Tensor]] = []  # (place, memory to copy there)
         if into is None and [(slabs.rank, self._mine)] == self._held:
             self._rows = self._part(x, self._own, self._mine)
         elif into is None:

@@ -62,7 +62,7 @@ def peak_growth(run):
         held = torch.cuda.memory_allocated()
         run()
         return torch.cuda.max_memory_allocated() - held
-    ctypes.CDLL(None).malloc_trim(0)  # what earlier calls have freed would be taken again unseen
+    ctypes.CDLL(None).malloc_trim(0)  # memory that earlier calls freed would be taken again unseen
     pathlib.Path("/proc/self/clear_refs").write_text("5")
     before = _status("VmHWM")
     run()

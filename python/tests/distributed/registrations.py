@@ -79,7 +79,7 @@ def masked(fixed, moving, settings):
     other = (x < size[2] - 2) & (y > 0)
     gaps = moving.clone()
     gaps[4:6, 5:7, 5:9] = torch.nan
-    wrong = torch.where(inside, fixed, torch.nan)  # what is masked may hold anything
+    wrong = torch.where(inside, fixed, torch.nan)  # masked voxels may hold anything
     greedy, both = ("deformable",), ("rigid", "deformable")
     cases = [
         (fixed, moving, {"stages": greedy, "fixed_mask": inside, "moving_mask": other.float()}),

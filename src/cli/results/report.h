@@ -85,9 +85,9 @@ struct Report {
   std::vector<std::string> names;               ///< one for each value of a frame
   std::vector<ScoreKind> kinds;                 ///< for each name
   std::vector<MetricSettings> metric_settings;  ///< of all pairs; "null" where they differ
-  SampleKind samples;                           ///< what all pairs share
+  SampleKind samples;                           ///< the same for all pairs
   FrameSelection selection;
-  int worst_count = 1;            ///< how many worst frames of videos are listed
+  int worst_count = 1;            ///< number of worst frames of videos to list
   std::vector<Curve> curves;      ///< of encodes, as --curve gives them
   std::vector<ScoredPair> pairs;  ///< one, unless of directories or encodes
   std::vector<UnmatchedFile> unmatched;

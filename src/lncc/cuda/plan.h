@@ -264,7 +264,7 @@ struct CudaPlan {
   /// Partial sums of Σ weight·v of each plane, [planes][slots]; null with a map.
   double* partials = nullptr;
   int slots = 1;
-  Values values;  ///< what the partial sums become
+  Values values;  ///< made of the partial sums
 
   CudaPlan(const Pass& the_pass, const Execution& execution);
 };

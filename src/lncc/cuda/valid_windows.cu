@@ -215,7 +215,7 @@ template <class Weight> class WeightStage {
 
   const WindowArguments& m_;
   Weight* const shared_;
-  const int second_;  // where the second place begins
+  const int second_;  // start of the second place
   gpu::BulkCopies copies_;
   const int x_begin_, y_begin_;  // the place in the image where the stage begins
   const Weight* volume_;

@@ -246,7 +246,7 @@ class Pyramid {
   std::int64_t channels_, planes_;
   std::vector<Level> levels_;
   TensorView x_gradient_, y_gradient_;           // as kernels meet the caller's
-  TensorView ground_;                            // what is taken from the halved images
+  TensorView ground_;                            // subtracted from the halved images
   VkBuffer means_ = nullptr, slopes_ = nullptr;  // f64 and f32, [level][plane]
 };
 

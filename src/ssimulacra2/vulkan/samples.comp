@@ -17,7 +17,7 @@ layout(push_constant) uniform Push {
   int offset_y, strides_y[4];
   int channels_x, channels_y, is_linear, backgrounds;
   float background[2];
-  float unit;  // what a sample is multiplied by: 1/255 for bytes
+  float unit;  // factor of a sample: 1/255 for bytes
 };
 layout(std430, binding = 0) readonly buffer X { uint words_x[]; };
 layout(std430, binding = 1) readonly buffer Y { uint words_y[]; };

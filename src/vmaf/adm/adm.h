@@ -44,8 +44,8 @@ using AdmBandSums = std::array<std::int64_t, kAdmBands>;
 /// Sums over the counted region of one scale.
 struct AdmScaleSums {
   struct Masked {
-    AdmBandSums detail{};    ///< what is left of the reference's detail
-    AdmBandSums additive{};  ///< what the distorted image adds
+    AdmBandSums detail{};    ///< the part of the reference's detail that is left
+    AdmBandSums additive{};  ///< the detail that the distorted image adds
     friend bool operator==(const Masked&, const Masked&) = default;
   };
   AdmBandSums reference{};

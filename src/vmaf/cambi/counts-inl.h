@@ -215,7 +215,7 @@ class WindowCounts {
     }
     const auto lane = hn::Iota(di, 0), one = hn::Set(di, 1), zero = hn::Zero(di);
     const auto most = hn::Set(di, static_cast<std::int16_t>(std::min(length, 2 * radius_ + 1)));
-    const auto limited = [](std::int64_t n) {  // what is above `most` makes no difference
+    const auto limited = [](std::int64_t n) {  // numbers above `most` make no difference
       return static_cast<std::int16_t>(std::min<std::int64_t>(n, kCambiWidestWindow + kCambiRoom));
     };
     for (std::int64_t i = 0; i < count; i += lanes) {

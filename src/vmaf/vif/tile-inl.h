@@ -299,7 +299,7 @@ template <class Sample, bool is_fused> class VifStripe {
     const D d;
     const V bias = hn::Set(d, kBias);
     const VifTaps<scale> taps;
-    constexpr Word whole = 0x80000000u;  // what the bias takes from a sum
+    constexpr Word whole = 0x80000000u;  // subtracted from a sum by the bias
     const Word mean_rounding = Word{1} << (mean_shift_ - 1);
     const Word rounding = square_shift_ == 0 ? 0 : Word{1} << (square_shift_ - 1);
     const VectorShift<D> by_mean(mean_shift_), by_square(square_shift_);

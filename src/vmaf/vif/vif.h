@@ -24,7 +24,7 @@ struct VifScaleSums {
   std::int64_t flat_count = 0;  ///< pixels whose reference has hardly any variance
   std::int64_t flat_rest = 0;   ///< and the distorted image's variance there
   std::int64_t reference_information = 0;
-  std::vector<std::int64_t> information;  ///< what the distorted image keeps, by gain limit
+  std::vector<std::int64_t> information;  ///< kept by the distorted image, by gain limit
 
   friend bool operator==(const VifScaleSums&, const VifScaleSums&) = default;
 };

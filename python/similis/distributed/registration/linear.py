@@ -155,7 +155,7 @@ def found_map(
     about = mine.new_tensor([float(was_stopped), float(len(found.history))])
     every = gathered(slabs, torch.cat([mine, about]))
     ended = [each for each in every if bool(each[-2])]
-    taken = (ended or every)[0]  # where one rank ends them, the stages are what it has seen
+    taken = (ended or every)[0]  # if one rank ends them, its result counts
     in_mm, iterations = taken[:-2].reshape(d + 1, d + 1), int(taken[-1])
     return Found(in_mm, bool(ended), found.history[:iterations])
 

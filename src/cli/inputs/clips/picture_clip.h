@@ -71,7 +71,7 @@ class PictureReader {
   std::string name_, conversion_;
   std::optional<std::int64_t> frames_, expected_;
   media::FrameRate rate_;
-  std::int64_t read_ = 0;  // how many pictures were taken
+  std::int64_t read_ = 0;  // number of pictures taken so far
   std::shared_ptr<media::FrameSource> video_;
   std::optional<media::PicturesAhead> pictures_;
 };
