@@ -172,7 +172,7 @@ TEST(Smooth, TakesTheWholeMatrixTransposed) {
   }
 }
 
-// A GPU's kernels march over long axes by stripes, and wide taps take a path of their own.
+// A GPU's kernels slide over long axes by stripes, and wide taps take a path of their own.
 TEST(Smooth, LeavesNoSeamOnLongAxesAndTakesWideTaps) {
   const Case long_ones[] = {{{1, 1, 3, 150, 9}, {.sigma = {1, 2.5, 1}}},
       {{1, 140, 4, 35, 3}, {.sigma = {3, 1, 2}, .field = true, .padding = SmoothPadding::zeros}},
