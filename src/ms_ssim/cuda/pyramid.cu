@@ -8,6 +8,7 @@
 // Halved images are kept as x + y and x - y: kept as x and y in f32 they would lose x - y where
 // images are alike (0.6 % of the gradient at y = x + 1e-4 noise). Passes in f64 have levels in f64.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "src/core/tensor/memory.h"
@@ -200,6 +201,14 @@ bool has_vectors(
 
 bool has_even_sides(const Extents& shape) { return shape[3] % 2 == 0 && shape[4] % 2 == 0; }
 
+// Returns whether ssim_cuda() computes the pass in f32: levels in f64 would cost twice the time.
+bool computes_in_f32(const ssim_internal::Pass& pass) {
+  const ssim_internal::CudaPlan plan(pass, {});
+  return pass.x.dtype != DType::f64 &&
+         (ssim_internal::can_slide_window(plan) || ssim_internal::can_separate(plan) ||
+             ssim_internal::can_take_any_window(plan));
+}
+
 struct Level {
   ssim_internal::Pass pass;
   Tensor sum, difference;         // the halved images; empty at the finest level
@@ -214,7 +223,7 @@ class Pyramid {
         exec_(exec),
         device_(pass.level.x.device),
         halves_on_the_way_(ssim_internal::uses_sliding_window(finest_level(pass))),
-        is_f32_(halves_on_the_way_ || ssim_internal::uses_separable(finest_level(pass))),
+        is_f32_(computes_in_f32(finest_level(pass))),
         planes_(pass.level.x.shape[0] * pass.level.x.shape[1]),
         levels_(pass.weights.size()) {
     const auto numbers = static_cast<std::size_t>(planes_) * levels_.size();
@@ -387,8 +396,14 @@ class Pyramid {
 
 }  // namespace
 
-void ms_ssim_cuda(const Pass& pass, const Execution& exec) {
-  const gpu::Current current(pass.level.x.device);
+// A pass of SSIM that has the gradient by y alone swaps x and y, and would halve y - x.
+void ms_ssim_cuda(const Pass& given, const Execution& exec) {
+  const gpu::Current current(given.level.x.device);
+  Pass pass = given;
+  if (pass.x_gradient.empty() && !pass.y_gradient.empty()) {  // MS-SSIM is symmetric
+    std::swap(pass.level.x, pass.level.y);
+    std::swap(pass.x_gradient, pass.y_gradient);
+  }
   Pyramid(pass, exec).run();
 }
 
