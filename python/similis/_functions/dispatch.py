@@ -42,6 +42,13 @@ def options_of(function: Callable[..., Any]) -> list[str]:
     return [name for name in names if not takes_array(name) and name != "channel_axis"]
 
 
+def _are_same_by_python(options: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
+    return all(map(operator.is_, options, others))
+
+
+_are_same: Callable[..., bool] = _are_same_by_python  # a builtin once for_torch() has been called
+
+
 def described_once(describe: Callable[..., str]) -> Callable[..., str]:
     """Remembers the text of options, so that the same options are checked once.
 
@@ -58,7 +65,7 @@ def described_once(describe: Callable[..., str]) -> Callable[..., str]:
     def remembered(options: tuple[Any, ...]) -> str:
         nonlocal last
         known = last
-        if known is not None and all(map(operator.is_, options, known[0])):
+        if known is not None and _are_same(options, known[0]):
             return known[1]
         # The cache takes equal tuples for one: (3.0, 3.0) would find the text of (3, 3).
         kinds = None
@@ -100,7 +107,8 @@ _jax_smooth: Any = None
 
 def for_torch() -> Any:
     """The package _torch, imported when somebody who has imported torch needs it."""
-    global _torch_package, _is_compiling, _is_deterministic, evaluate_plainly, transform_plainly
+    global _torch_package, _is_compiling, _is_deterministic, _are_same
+    global evaluate_plainly, transform_plainly
     if _torch_package is None:
         from .. import _torch
 
@@ -108,6 +116,7 @@ def for_torch() -> Any:
         torch = imported("torch")
         _is_compiling = torch.compiler.is_compiling
         _is_deterministic = torch.are_deterministic_algorithms_enabled
+        _are_same = _torch.are_same or _are_same
         if _torch.TELLS_KEYS:
             evaluate_plainly = _torch.evaluate_plainly
             transform_plainly = _torch.transform_plainly
@@ -249,13 +258,13 @@ def evaluate_images(
         images, masks = (x.image, y), (mask, valid_mask)
         gradients_of = for_torch().with_gradients
         return gradients_of(operation, describe(*options), *images, *masks, x.of_x, x.of_y)
-    if mask is None and valid_mask is None and channel_axis is None:
-        value = evaluate_plainly(operation, describe, options, x, y)
+    if channel_axis is None:
+        value = evaluate_plainly(operation, describe, options, x, y, mask, valid_mask)
         if value is not None:
             return value
     text = describe(*options)
     if is_of("torch", "Tensor", x):
-        if channel_axis is None:
+        if channel_axis is None and (_is_compiling() or x.dim() not in (2, 3)):
             value = for_torch().evaluate(operation, text, x, y, mask, valid_mask, usual_only=True)
             if value is not None:
                 return value
@@ -274,6 +283,10 @@ def evaluate_images(
             described = text.replace(" data_range=0.0", f" data_range={value_range}")
         if image is not x:
             arranged_x = WithGradient(arranged_x, x.of_x, x.of_y)
+        elif value_range is None:
+            value = evaluate_plainly(operation, describe, options, arranged_x, arranged_y, *masks)
+            if value is not None:
+                return value
         value = evaluate(operation, described, arranged_x, arranged_y, *masks)
         look_at_range(operation, described, x=image, y=y)
         return value

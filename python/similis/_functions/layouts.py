@@ -113,6 +113,8 @@ class Layout:
         """An array as large as the images, as [N,C,…]."""
         if self.axis is not None:
             array = _moved(array, self.axis, 0 if self.lacks_images else 1)
+        if self.lacks_channels and is_of("torch", "Tensor", array):
+            return array.view(1, 1, *array.shape)  # one step of autograd, where [None, None] is two
         if self.lacks_channels:
             array = array[None]
         return array[None] if self.lacks_images else array

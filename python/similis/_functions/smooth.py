@@ -9,11 +9,14 @@ from typing import NoReturn, TypeVar, Union
 from .._arrays import smooth as arrays_smooth
 from .._arrays.kinds import is_of
 from .._library import smooth as library
-from .dispatch import for_jax_smooth, for_torch, spatial
+from .dispatch import described_once, for_jax_smooth, for_torch, spatial
 from .losses import without_unknown
 from .unknown_options import refuse_options
 
 Array = TypeVar("Array")
+
+_OPTIONS = ("sigma", "field", "truncate", "padding")
+_text = described_once(lambda axes, *given: library.text(axes, **dict(zip(_OPTIONS, given))))
 
 
 @without_unknown
@@ -43,7 +46,7 @@ def smooth(
     """
     if unknown:
         refuse_options("smooth", unknown, smooth)
-    call = library.text(spatial(x), sigma=sigma, field=field, truncate=truncate, padding=padding)
+    call = _text(spatial(x), sigma, field, truncate, padding)
     if is_of("torch", "Tensor", x):
         return for_torch().smooth(x, call)
     if is_of("jax", "Array", x):

@@ -89,6 +89,20 @@ _compose_text = text_of(
     "cells",
     "deterministic",
 )
+_sample_labels_text = text_of(
+    "sample_labels",
+    "is_grid",
+    "out_shape",
+    "padding_mode",
+    "align_corners",
+    "min_coords",
+    "max_coords",
+    "rows",
+    "image_rows",
+    "cells",
+    "background",
+    "smallest_label",
+)
 _affine_grid_text = text_of(
     "affine_grid", "out_shape", "align_corners", "min_coords", "max_coords", "rows"
 )
@@ -308,19 +322,18 @@ def sample_labels(
     if unknown:
         refuse_options("sample_labels", unknown, sample_labels)
     name, field = _field_of("sample_labels", displacement, grid)
-    call = warp.text(
-        "sample_labels",
-        is_grid=grid is not None,
-        out_shape=out_shape,
-        padding_mode=padding_mode,
-        align_corners=align_corners,
-        min_coords=min_coords,
-        max_coords=max_coords,
-        rows=rows,
-        image_rows=image_rows,
-        cells=cells,
-        background=background,
-        smallest_label=smallest_label,
+    call = _sample_labels_text(
+        grid is not None,
+        out_shape,
+        padding_mode,
+        align_corners,
+        min_coords,
+        max_coords,
+        rows,
+        image_rows,
+        cells,
+        background,
+        smallest_label,
     )
     check_coordinates("sample_labels", rank_of(image), min_coords, max_coords)
     with_weight = values.flag("sample_labels", "return_weight", return_weight)

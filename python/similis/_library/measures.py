@@ -14,6 +14,7 @@ import ctypes
 import functools
 import math
 import operator
+import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Callable, Final, Optional, Union
 
@@ -129,11 +130,15 @@ class Measure:
         self.index, self.arrange = self.table.index, _arrangement(self.table)
         places = self.arrange(range(12))
         self.is_in_order = places == tuple(range(8))
-        # True if it takes x, y, masks, upstream, value and both gradients. unasked: how many tensors
-        # stand between y and the value.
+        # True if it takes x, y, masks, upstream, value and both gradients.
         self.is_plain = places[-3:] == (5, 6, 7) and not self.with_means
-        self.unasked = places.index(5) - 2
-        # For _torch/plain.py: dtype and device of the last images, and a number to allocate its value as.
+        # For _torch/plain.py: its call of the first five tensors of run() and of new ones for the next
+        # three, and one of six and two; and dtype and device of the last images, with a number to
+        # allocate its value as.
+        of_images = "y" in self.table.operands
+        self.plan, self.plan_into = [
+            plan(self, of_images, [_among(each, given) for each in places]) for given in (5, 6)
+        ]
         self.number: tuple[Any, Any, Any] = (None, None, None)
         # The measure takes these behind the eight tensors of run(): most take nothing.
         self.behind = (None, None, None, None) if max(places) > 7 else ()
@@ -189,6 +194,26 @@ _PLACES: Final = {
     "histogram": 9,
     "limits": 11,
 }
+
+
+# A call of the library for the fast path of torch's tensors: PLAN_NUMBERS, which are its number, the
+# address of its options and whether its first two tensors are images, and the place of each of its
+# tensors: among those given, or FIRST_NEW and more among those that are allocated for it.
+PLAN_NUMBERS: Final = struct.Struct("=3q")
+FIRST_NEW: Final = 8
+
+
+def _among(place: int, given: int) -> Optional[int]:
+    """The place in a plan of the tensor that has this place in run(), whose first ones are given."""
+    if place > _PLACES["y_gradient"]:
+        return None
+    return place if place < given else FIRST_NEW + place - given
+
+
+def plan(call: Any, of_images: bool, places: Sequence[Optional[int]]) -> bytes:
+    """call: a Measure, or a Call of warp.py. None is a tensor that is left out."""
+    numbers = PLAN_NUMBERS.pack(call.index, call.options_address, of_images)
+    return numbers + bytes([255 if each is None else each for each in places])
 
 
 def _arrangement(table: Table) -> Callable[[Sequence[Any]], Any]:

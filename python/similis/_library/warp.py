@@ -91,7 +91,19 @@ class Call:
         self.options_address = ctypes.addressof(self.options)
         self.accumulating_address = ctypes.addressof(self.accumulating)
         self.arrange = _arrangement(self.table, self.is_grid)
+        self.plan, self.plan_into, self.plan_of_gradients = self._plans()
         self.is_as_model = True  # each result so far was shaped as an operand
+
+    def _plans(self) -> tuple[bytes, ...]:
+        """For _torch/plain.py: of the operands and a new result, of the operands and the result, and of
+        the operands, the upstream gradient and new gradients to each operand."""
+        if self.operation not in ("sample", "compose", "affine_grid"):
+            return b"", b"", b""
+        operands = self.arrange((0, 1, 2, 3, None, None, None))
+        none = [None] * (len(gradient_outputs(self.operation, *range(5))) - 1)
+        new = [measures.FIRST_NEW + each for each in range(4)]
+        outputs = (new[0], *none), (4, *none), gradient_outputs(self.operation, 4, *new)
+        return tuple(measures.plan(self, False, [*operands, *each]) for each in outputs)
 
     def result_shape(
         self, operand: Sequence[int], batches: Sequence[int], field: Optional[Sequence[int]]

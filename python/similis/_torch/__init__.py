@@ -24,7 +24,7 @@ sampling               sampling and composing in torch's own operators; inversio
 
 from __future__ import annotations
 
-from .binding import BINDING
+from .binding import BINDING, are_same
 from .fields import exponentiate, invert, jacobian_determinant
 from .information_parts import information_of_part
 from .measures import evaluate, is_plain, largest
@@ -39,6 +39,7 @@ from .transforms import labels, transform
 __all__ = [
     "BINDING",
     "TELLS_KEYS",
+    "are_same",
     "by_autograd",
     "evaluate",
     "evaluate_plainly",

@@ -14,6 +14,7 @@ from typing import Any, Callable, Optional
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from .._library import c_abi, measures, warp
 
@@ -22,6 +23,27 @@ DTYPES = {getattr(torch, name): name for name in c_abi.DTYPES if hasattr(torch, 
 # layouts.py converts these; all measures of images take the others as they are.
 CONVERTED_DTYPES = frozenset((torch.bool, torch.int16, torch.int32, getattr(torch, "uint16", None)))
 USUAL_DTYPES = frozenset(DTYPES) - CONVERTED_DTYPES
+
+
+PLAIN = (Tensor, torch.nn.Parameter)
+_modes = torch._C._len_torch_dispatch_stack
+_trace = torch._C._get_tracing_state
+_is_profiled = torch._C._autograd._profiler_enabled
+_is_functorch = torch._C._are_functorch_transforms_active
+
+
+def are_plain_by_python(*tensors: Any) -> bool:
+    if _modes() != 0 or _trace() is not None or _is_profiled() or _is_functorch():
+        return False
+    if forward_ad._current_level >= 0:
+        return False
+    return all(each is None or (type(each) in PLAIN and not each.is_neg()) for each in tensors)
+
+
+def dense_like(tensor: Tensor) -> Tensor:
+    if tensor.is_contiguous():  # to name a format costs torch a fifth of an allocation
+        return torch.empty_like(tensor)
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 
 def c_tensor(tensor: Optional[Tensor]) -> Optional[c_abi.Tensor]:
@@ -44,30 +66,45 @@ def run_measure_by_ctypes(measure: measures.Measure, x: Tensor, *others: Optiona
     measures.run(measure, tensors, stream_of(x), torch.get_num_threads(), middle=middle)
 
 
-def attempt_by_ctypes(
-    operation: int, options: int, threads: int, *tensors: Optional[Tensor]
-) -> int:
-    for each in tensors:
-        if each is not None and each.data_ptr() == 0:
-            return -1
+def compute_by_ctypes(
+    plan: bytes, tensors: Tensors, models: Tensors
+) -> Optional[tuple[Optional[Tensor], ...]]:
+    operation, options, of_images = measures.PLAN_NUMBERS.unpack_from(plan)
     first = tensors[0]
     assert first is not None
-    described = [c_tensor(each) for each in tensors]
+    if any(each is not None and each.data_ptr() == 0 for each in tensors):
+        return None
+    if of_images and not _is_usual_image(first):
+        return None
+    allocate = torch.empty_like if of_images else dense_like
+    new = tuple(None if each is None else allocate(each) for each in models)
+    among = dict(enumerate(tensors)) | dict(enumerate(new, measures.FIRST_NEW))
+    described = [c_tensor(among.get(place)) for place in plan[measures.PLAN_NUMBERS.size :]]
     try:
-        c_abi.call(operation, described, options, stream_of(first), threads)
+        c_abi.call(operation, described, options, stream_of(first), torch.get_num_threads())
     except ValueError:
-        return -1
-    return 0
+        return None
+    return new
 
 
-def attempt_images_by_ctypes(
-    operation: int, options: int, threads: int, unasked: int, x: Tensor, *others: Optional[Tensor]
-) -> int:
+def _is_usual_image(x: Tensor) -> bool:
     rank = x.dim()
-    if rank < 4 or (rank == 4 and x.shape[3] in (3, 4)) or x.dtype not in USUAL_DTYPES:
+    return rank > 3 and (rank > 4 or x.shape[3] not in (3, 4)) and x.dtype in USUAL_DTYPES
+
+
+def multiply_by_ctypes(factor: Tensor, *tensors: Optional[Tensor]) -> int:
+    if not are_plain(factor):
         return -1
-    y, *results = others
-    return attempt_by_ctypes(operation, options, threads, x, y, *[None] * unasked, *results)
+    try:
+        if factor.data_ptr() == 0:
+            return -1
+    except RuntimeError:  # torch.autograd.grad() batches upstream gradients
+        return -1
+    if not (factor.is_cpu and factor.item() == 1):
+        for each in tensors:
+            if each is not None:
+                scale_by_ctypes(each, factor)
+    return 0
 
 
 def scale_by_ctypes(tensor: Tensor, factor: Tensor) -> None:
@@ -76,19 +113,23 @@ def scale_by_ctypes(tensor: Tensor, factor: Tensor) -> None:
     c_abi.scale(described, by, stream_of(tensor), threads)  # type: ignore[arg-type]
 
 
-Function = Callable[..., int]
+Function = Callable[..., Any]
 
 
 def direct_functions() -> tuple[Function, ...]:
-    """call, attempt, attempt_images and scale of python/binding/direct.cc; an empty tuple if this torch
-    does not lend its tensors in C."""
+    """call, scale, are_plain, compute, multiply and are_same of python/binding/direct.cc; an empty tuple if this
+    torch does not lend its tensors in C."""
     table = getattr(Tensor, "__dlpack_c_exchange_api__", None)
     if table is None or not c_abi.HAS_LIBRARY:
         return ()
     library = ctypes.PyDLL(os.path.join(c_abi.NATIVE, "similis_direct.so"))
     make = library.similis_direct_functions
-    make.argtypes, make.restype = [ctypes.py_object], ctypes.py_object
-    functions: tuple[Function, ...] = make(table)
+    make.argtypes, make.restype = [ctypes.py_object, ctypes.py_object], ctypes.py_object
+    of_torch = (
+        *(torch.empty_like, dense_like, *PLAIN, Tensor.is_neg, forward_ad),
+        *(torch.get_num_threads, _modes, _trace, _is_profiled, _is_functorch),
+    )
+    functions: tuple[Function, ...] = make(table, of_torch)
     return functions
 
 
@@ -173,12 +214,17 @@ run_measure = run_measure_directly(_direct[0]) if _direct else run_measure_by_ct
 # run_transform(call, operands, outputs, accumulate, elsewhere, noted): outputs in the order of the
 # C function
 run_transform = run_transform_directly(_direct[0]) if _direct else run_transform_by_ctypes
-# attempt(operation, options_address, threads, tensors…): returns another number than 0, or raises,
-# where the library refuses the call or a tensor that is given has no memory
-attempt: Function = _direct[1] if _direct else attempt_by_ctypes
-# attempt_images(operation, options_address, threads, unasked, x, y, value, x_gradient, y_gradient): the
-# same of a measure with so many masks and upstreams that are left out; another number than 0 also for
-# images that _functions/layouts.py arranges or converts
-attempt_images: Function = _direct[2] if _direct else attempt_images_by_ctypes
 # scale(tensor, factor): multiplies the tensor in place
-scale = scale_directly(_direct[3]) if _direct else scale_by_ctypes
+scale = scale_directly(_direct[1]) if _direct else scale_by_ctypes
+# are_plain(tensors…): whether no mode, trace, profiler, transform of torch.func or forward mode looks, and
+# all tensors are of torch's own types and not negated lazily. A compiler is to be asked for first.
+are_plain: Callable[..., bool] = _direct[2] if _direct else are_plain_by_python
+# compute(plan, tensors, models): tensors like each model, which the library has written; None where it
+# refuses the call, or a tensor has no memory, or images are such as _functions/layouts.py arranges or
+# converts. plan: of _library/measures.py, for the tensors and then the new ones.
+compute: Callable[..., Any] = _direct[3] if _direct else compute_by_ctypes
+# multiply(factor, tensors…): multiplies tensors by a number in place; a status, or -1 if are_plain(factor)
+# is not true, or the number has no memory
+multiply: Function = _direct[4] if _direct else multiply_by_ctypes
+# are_same(tuple, tuple): whether both hold the same objects; None: there is none that is fast
+are_same: Optional[Callable[..., bool]] = _direct[5] if _direct else None

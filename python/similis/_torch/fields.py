@@ -17,6 +17,7 @@ from .._library import warp
 from . import elsewhere
 from .binding import c_tensor, run_transform, stream_of
 from .devices import is_elsewhere, widest
+from .plain import transform_of
 from .registry import define, differentiate
 from .tensors import TELLS_KEYS, is_memory, is_traced, is_transformed, nobody_looks
 from .transforms import is_deterministic, require_operands, transform
@@ -61,7 +62,9 @@ def _exponential(v: Tensor, n: int, align_corners: bool) -> Tensor:
     call = warp.text("compose", align_corners=align_corners, deterministic=is_deterministic())
     u = (v if v.dtype == torch.float64 else v.float()) * 2.0**-n
     for _ in range(n):
-        u = u + transform(call, ("u", "affine", "v"), (u, None, u, None))
+        operands = (u, None, u, None)
+        plain = transform_of(call, operands)
+        u = u + (transform(call, ("u", "affine", "v"), operands) if plain is None else plain)
     return u.to(v.dtype)
 
 

@@ -16,12 +16,12 @@ from torch import Tensor
 
 from .._library import measures, range_warning
 from . import decomposition
-from .binding import DTYPES, attempt_images, scale
-from .measure_operators import compute_gradient, compute_value, empty_value
+from .binding import DTYPES, are_plain, compute, scale
+from .measure_operators import compute_gradient, compute_value
 from .measures import evaluate, if_plain, is_plain, is_usual_shape
-from .plain import NOT_PLAIN, Refused, are_plain_images, number
+from .plain import NOT_PLAIN, Refused, number, plain_value
 from .registry import applied_plainly
-from .tensors import TELLS_KEYS, is_transformed, somebody_looks
+from .tensors import TELLS_KEYS, is_transformed
 
 _SLOPE = -10 / math.log(10)  # of the decibels by the error, times the error
 
@@ -44,16 +44,13 @@ def _is_ahead(x: Tensor, text: str) -> bool:
 def _error_plainly(
     x: Tensor, y: Tensor, of_x: bool, of_y: bool, text: str
 ) -> tuple[Tensor, list[Tensor]]:
-    """_error() of images of which are_plain_images() and _is_ahead() are true; raises Refused."""
+    """_error() of images of which are_plain() and _is_ahead() are true; raises Refused."""
     measure = measures.parse(text)
-    error = number(measure, x)
-    gradients = [
-        torch.empty_like(x) if of_x else None,
-        torch.empty_like(y) if of_y else None,
-    ]
-    address, threads, unasked = measure.options_address, torch.get_num_threads(), measure.unasked
-    if attempt_images(measure.index, address, threads, unasked, x, y, error, *gradients):
+    models = (number(measure, x), x if of_x else None, y if of_y else None)
+    results = compute(measure.plan, (x, y), models)
+    if results is None:
         raise Refused
+    error, *gradients = results
     return error, [each for each in gradients if each is not None]
 
 
@@ -184,9 +181,9 @@ def _psnr_plainly(
 ) -> Optional[Tensor]:
     """psnr() of images that need no other layout or type, while nobody looks; or None."""
     try:
-        measure = measures.parse(text)
-        if not are_plain_images(x, y):
+        if torch.compiler.is_compiling() or y is None or not are_plain(x, y):
             return None
+        measure = measures.parse(text)
         value_range = _range_of(data_range, x)
         if torch.is_grad_enabled() and (x.requires_grad or y.requires_grad):
             if not _is_ahead(x, of_error):
@@ -194,11 +191,10 @@ def _psnr_plainly(
             of_range = 20 * math.log10(value_range)
             decibels: Tensor = _apply_plainly(x, y, None, of_error, of_range, False)
         else:
-            decibels = number(measure, x) if measure.is_scalar else empty_value(x, measure)
-            address, threads = measure.options_address, torch.get_num_threads()
-            unasked = measure.unasked
-            if attempt_images(measure.index, address, threads, unasked, x, y, decibels):
+            found = plain_value(measure, x, y, None, None)
+            if found is None:
                 return None
+            decibels = found
     except NOT_PLAIN:
         return None
     if x.is_cpu and x.numel() >= range_warning.LOOK_FROM:
@@ -216,7 +212,7 @@ def psnr(
 ) -> Optional[Tensor]:
     """PSNR from the MSE in f64; differentiable as the MSE is. usual_only: as of evaluate()."""
     text, of_error = _texts_once(data_range, reduction)
-    if mask is None and usual_only and TELLS_KEYS and not somebody_looks():
+    if mask is None and usual_only and TELLS_KEYS:
         plain = _psnr_plainly(data_range, text, of_error, x, y)
         if plain is not None:
             return plain

@@ -11,11 +11,10 @@ from torch.autograd import forward_ad
 
 from .._library.c_abi import HAS_LIBRARY
 from .._library.refusals import dtype_names, type_name
-from .binding import CONVERTED_DTYPES, DTYPES, USUAL_DTYPES, Tensors
+from .binding import CONVERTED_DTYPES, DTYPES, PLAIN, USUAL_DTYPES, Tensors
 from .devices import ELSEWHERE, LIBRARYS
 
 _DEVICES = (*LIBRARYS, *ELSEWHERE, "meta")
-PLAIN = (Tensor, torch.nn.Parameter)
 # torch 2.4 does not. Without the library there is no fast path that would need to know them.
 TELLS_KEYS = HAS_LIBRARY and hasattr(torch._C.DispatchKeySet, "raw_repr")
 _dispatch_keys = torch._C._dispatch_keys
@@ -39,22 +38,14 @@ def is_memory(tensor: Tensor) -> bool:
     keys = _dispatch_keys(tensor).raw_repr()
     if keys not in _known_keys:
         # A mode or a transform gives new tensors other keys.
-        if somebody_looks() or keys != _keys_of_memory(tensor):
+        if not nobody_looks() or is_transformed() or keys != _keys_of_memory(tensor):
             return False
         _known_keys.add(keys)
     return True
 
 
-def has_memory(tensor: Tensor) -> bool:
-    """is_memory() while no transform is active, in a third of the time."""
-    try:
-        return type(tensor) in PLAIN and not tensor.is_neg() and tensor.data_ptr() != 0
-    except RuntimeError:  # torch.autograd.grad() batches upstream gradients
-        return False
-
-
 def are_memory(tensors: Tensors) -> bool:
-    """The same of all tensors that are given, without a call of is_memory() for most of them."""
+    """is_memory() of all tensors that are given, without a call of is_memory() for most of them."""
     for each in tensors:
         if (
             each is not None
@@ -80,21 +71,6 @@ def nobody_looks() -> bool:
     """True if no compiler, mode, trace or profiler observes the operators."""
     # A compiler cannot trace is_memory(), so it is asked for first.
     return not _is_compiling() and _modes() == 0 and _trace() is None and not _is_profiled()
-
-
-_is_functorch = torch._C._are_functorch_transforms_active
-
-
-def somebody_looks() -> bool:
-    """True if nobody_looks() or not is_transformed() would be False."""
-    return (
-        _is_compiling()  # first, as a compiler traces none of the others
-        or _modes() != 0
-        or _trace() is not None
-        or _is_profiled()
-        or _is_functorch()
-        or forward_ad._current_level >= 0
-    )
 
 
 def is_usual(x: Tensor) -> bool:

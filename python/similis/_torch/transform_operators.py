@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .._library import warp
-from .binding import Tensors, run_transform
+from .binding import Tensors, dense_like, run_transform
 from .registry import define
 
 # The arguments after the result of each C function, upstream and gradients, if none is asked for.
@@ -52,12 +52,6 @@ def _empty(
     return result_model(call, operand, field).new_empty(shape)
 
 
-def like(tensor: Tensor) -> Tensor:
-    if tensor.is_contiguous():  # to name a format costs torch a fifth of an allocation
-        return torch.empty_like(tensor)
-    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
-
-
 @functools.lru_cache(maxsize=1024)
 def shape_unlike(
     call: str,
@@ -91,7 +85,7 @@ def compute_transform(
     )
     model = result_model(parsed, operand, field)
     # new_empty() reads a shape number by number, in twice the time.
-    result = like(model) if shape is None else model.new_empty(shape)
+    result = dense_like(model) if shape is None else model.new_empty(shape)
     operands = (operand, affine, field, grid_affine)
     run_transform(parsed, operands, (result, *NO_GRADIENTS[parsed.operation]))
     return result
@@ -141,7 +135,7 @@ def _gradient_shapes(
         (field, of_field),
         (grid_affine, of_grid_affine),
     )
-    return [like(each) for each, of in wanted if of and each is not None]
+    return [dense_like(each) for each, of in wanted if of and each is not None]
 
 
 def gradient_of_each(
@@ -152,7 +146,7 @@ def gradient_of_each(
     by_each: list[Optional[Tensor]] = [None, None, None, None]
     for i, each in enumerate(operands):
         if asked[i] and each is not None:
-            by_each[i] = like(each)
+            by_each[i] = dense_like(each)
     run_transform(parsed, operands, warp.gradient_outputs(parsed.operation, upstream, *by_each))
     return by_each
 

@@ -29,7 +29,13 @@ from .transform_autograd import (
     labels_function,
     transform_function,
 )
-from .transform_operators import NO_GRADIENTS, compute_transform, result_model, result_shape
+from .transform_operators import (
+    NO_GRADIENTS,
+    compute_labels,
+    compute_transform,
+    result_model,
+    result_shape,
+)
 
 
 def _are_plain(operands: Tensors) -> bool:
@@ -155,7 +161,9 @@ def labels(call: str, names: Sequence[str], operands: Sequence[Any]) -> tuple[Te
     if isinstance(image, Tensor) and image.dtype in _INTEGERS:
         held = _as_float(image)
     require_operands("sample_labels", names, (held, *others))
-    label, weight = labels_function(others)(held, *others, call)
+    plain = _are_plain((held, *others)) and not asks_for_gradient(others)
+    compute: Any = compute_labels if plain else labels_function(others)
+    label, weight = compute(held, *others, call)
     return label.to(image.dtype), weight if held is image else weight.float()
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from torch import Tensor
 
+from .._functions import dispatch
 from .._functions.dispatch import described_once, for_torch
 from .._functions.layouts import looks_channel_last
 from .._functions.ssim import ssim_text
@@ -59,8 +60,14 @@ def _evaluate(
                 f"{name}: img1 has shape {list(images[0].shape)}; it must have {2 + spatial} axes"
             )
         refuse_channel_last(name, images[0])
-    text = _text(spatial, constants, padding, reduction)
-    result: Tensor = for_torch().evaluate(
+    options = (spatial, constants, padding, reduction)
+    result: Tensor
+    if train:
+        result = dispatch.evaluate_plainly(name, _text, options, *images)
+        if result is not None:
+            return result
+    text = _text(*options)
+    result = for_torch().evaluate(
         name, text, *images, one_pass=train, names=("img1", "img2")
     )
     return result

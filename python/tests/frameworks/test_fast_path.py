@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fast path of _torch/plain.py gives the same bits as the way around it."""
 
+import importlib
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="`make check-python` installs torch")
 import similis
 from similis._functions import dispatch
+from similis.compat.fused_ssim import fused_ssim
 
+fields = importlib.import_module("similis._torch.fields")
+smooth = importlib.import_module("similis._torch.smooth")
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 pytestmark = pytest.mark.skipif(
     dispatch.evaluate_plainly is dispatch._not_plainly, reason="there is no library"
@@ -21,6 +26,8 @@ def without(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(dispatch, "evaluate_plainly", dispatch._not_plainly)
             patch.setattr(dispatch, "transform_plainly", dispatch._not_plainly)
+            patch.setattr(fields, "transform_of", dispatch._not_plainly)
+            patch.setattr(smooth, "_plainly", dispatch._not_plainly)
             return function()
 
     return run
@@ -42,6 +49,10 @@ def random(*shape, device="cpu", **options):
     return torch.rand(shape, generator=generator, **options).to(device)
 
 
+def weights(x):
+    return random(2, 1, 33, 35, device=x.device).to(x.dtype)
+
+
 MEASURES = {
     "mse": lambda x, y: similis.mse(x, y),
     "mae of each image": lambda x, y: similis.mae(x, y, reduction="per_image"),
@@ -50,12 +61,21 @@ MEASURES = {
     "ms_ssim": lambda x, y: similis.ms_ssim(x, y, window_size=3),
     "lncc_loss": lambda x, y: similis.lncc_loss(x, y, window_size=5),
     "ncc": lambda x, y: similis.ncc(x, y),
+    "mse under a mask": lambda x, y: similis.mse(x, y, mask=weights(x)),
+    "mae of each channel under bits": lambda x, y: similis.mae(
+        x, y, mask=weights(x) > 0.5, reduction="per_channel"
+    ),
+    "ssim under two masks": lambda x, y: similis.ssim(
+        x, y, mask=weights(x).float(), valid_mask=weights(x)[:1, :1] > 0.1
+    ),
+    "ssim of a grey picture": lambda x, y: similis.ssim(x[0, 0], y[0, 0]),
+    "fused_ssim": lambda x, y: fused_ssim(x, y),
     "mutual_information": lambda x, y: similis.mutual_information(x, y),
 }
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", MEASURES)
 def test_measures(name, dtype, device, without):
     measure = MEASURES[name]
@@ -84,6 +104,11 @@ def test_transforms(device, without):
         lambda a, b, c: similis.compose(b, b[:1], affine=c),
         lambda a, b, c: similis.affine_grid(c, b),
         lambda a, b, c: similis.affine_grid(c, out_shape=[3, 7]),
+        lambda a, b, c: similis.affine_grid(c.detach(), b),
+        lambda a, b, c: similis.affine_grid(c.double(), b[:1]),
+        lambda a, b, c: similis.exponentiate(b, 3),
+        lambda a, b, c: similis.smooth(a, 1.5, padding="zeros"),
+        lambda a, b, c: similis.smooth(b.transpose(1, 2), (0.5, 2.0), field=True),
     ]
 
     def run(call):
@@ -109,7 +134,13 @@ def test_it_is_taken(device, alone):
     y, grid = random(1, 1, 16, 16, device=device), 2 * random(1, 16, 16, 2, device=device) - 1
     for measure in similis.mse, similis.ssim, similis.ssim_loss, similis.lncc_loss, similis.ncc:
         measure(x, y).backward()
+        measure(x, y, mask=y).backward() if measure is not similis.ncc else None
+        measure(x, y, reduction="per_image").sum().backward()
+        measure(x.half(), y.half()).backward()
+        measure(x[0, 0], y[0, 0]).backward()
         measure(x.detach(), y)
+    fused_ssim(x, y).backward()
+    similis.exponentiate(grid.requires_grad_(), 2).sum().backward()
     similis.sample(x, grid=grid).sum().backward()
     similis.affine_grid(torch.eye(2, 3, device=device)[None], out_shape=[4, 4])
 
@@ -187,52 +218,116 @@ def test_determinism_is_asked_in_each_call(monkeypatch):
     assert seen == [False, True]
 
 
-@pytest.fixture(params=["of Python", "by ctypes"])
+@pytest.fixture(params=["directly", "by ctypes"])
 def functions(request):
-    """attempt, attempt_images and scale, made in either way."""
+    """are_plain, compute and multiply, made in either way."""
     from similis._torch import binding
 
     if request.param == "by ctypes":
-        scale = binding.scale_by_ctypes
-        return binding.attempt_by_ctypes, binding.attempt_images_by_ctypes, scale
+        return binding.are_plain_by_python, binding.compute_by_ctypes, binding.multiply_by_ctypes
     if binding.BINDING != "direct":
         pytest.skip("ctypes is the binding")
-    _, attempt, attempt_images, scale = binding.direct_functions()
-    return attempt, attempt_images, lambda tensor, factor: scale(tensor, factor, 0)
+    return binding.direct_functions()[2:5]
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_what_is_taken_and_what_is_left(functions, device):
     from similis._library import measures
 
-    attempt, attempt_images, scale = functions
-    measure = measures.parse("mse reduction=mean")
-    head = measure.index, measure.options_address, 0
+    _, compute, multiply = functions
+    plan = measures.parse("mse reduction=mean").plan
 
-    def run(x, y, take_images=True):
-        value, gradient = torch.empty((), device=device), torch.empty_like(x)
-        results = value, gradient, None
-        if take_images:
-            return attempt_images(*head, measure.unasked, x, y, *results), value, gradient
-        return attempt(*head, x, y, None, None, *results), value, gradient
+    def run(x, y):
+        return compute(plan, (x, y, None, None, None), (torch.empty((), device=device), x, None))
 
     x, y = random(2, 1, 5, 7, device=device).requires_grad_(), random(2, 1, 5, 14, device=device)[..., ::2]
-    expected = (x.detach() - y).square().mean()
-    for take_images in True, False:
-        status, value, gradient = run(x, y, take_images)
-        assert status == 0
-        torch.testing.assert_close(value, expected)
-        torch.testing.assert_close(gradient, (x.detach() - y) / 35)
-    scale(gradient, torch.tensor(3.0, device=device))
+    value, gradient, left_out = run(x, y)
+    assert left_out is None and not value.requires_grad and not gradient.requires_grad
+    torch.testing.assert_close(value, (x.detach() - y).square().mean())
+    torch.testing.assert_close(gradient, (x.detach() - y) / 35)
+    given = torch.empty((), device=device)
+    into = measures.parse("mse reduction=mean").plan_into
+    assert compute(into, (x, y, None, None, None, given), ()) == () and given == value
+    assert multiply(torch.tensor(3.0, device=device), gradient, None) == 0
     torch.testing.assert_close(gradient, 3 * (x.detach() - y) / 35)
     for shape, dtype in (((1, 8, 8), None), ((1, 8, 8, 3), None), ((1, 1, 8, 4), None), ((1, 1, 8, 8), torch.int16)):
         left = torch.zeros(shape, dtype=dtype or torch.float32, device=device)
-        assert run(left, left)[0] == -1
-    assert run(random(1, 1, 4, 4, 3, device=device), random(1, 1, 4, 4, 3, device=device))[0] == 0
+        assert run(left, left) is None
+    volume = random(1, 1, 4, 4, 3, device=device)
+    assert run(volume, volume) is not None
     for empty in random(0, 1, 8, 8, device=device), torch._efficientzerotensor((1, 1, 8, 8), device=device):
-        assert run(random(1, 1, 8, 8, device=device), empty)[0] == -1
-        assert run(random(1, 1, 8, 8, device=device), empty, take_images=False)[0] == -1
-    assert run(random(1, 1, 8, 8, device=device), random(1, 1, 8, 9, device=device))[0] != 0
+        assert run(random(1, 1, 8, 8, device=device), empty) is None
+    assert run(random(1, 1, 8, 8, device=device), random(1, 1, 8, 9, device=device)) is None
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_results_of_transforms_are_dense(functions, device):
+    from similis._library import warp
+
+    _, compute, _ = functions
+    call = warp.parse("sample mode=linear")
+    image = random(2, 8, 9, 3, device=device).permute(0, 3, 1, 2)
+    field = random(2, 8, 9, 2, device=device)
+    (result,) = compute(call.plan, (image, None, field, None), (image,))
+    assert result.is_contiguous()
+    expected = similis.sample(image.contiguous(), displacement=field)
+    torch.testing.assert_close(result, expected)
+    upstream = torch.ones_like(image)
+    gradients = compute(
+        call.plan_of_gradients, (image, None, field, None, upstream), (image, None, field, None)
+    )
+    assert [each is None for each in gradients] == [False, True, False, True]
+    assert all(each is None or each.is_contiguous() for each in gradients)
+
+
+def test_what_is_multiplied(functions):
+    multiply = functions[2]
+    one, half = torch.ones(3), torch.tensor([0.5, 0.5])[1]
+    for factor, expected in (
+        (torch.tensor(1.0), 1.0),
+        (torch.tensor(1.0, dtype=torch.float64), 1.0),
+        (half, 0.5),
+        (torch.tensor(2.0, dtype=torch.float64), 1.0),
+    ):
+        assert multiply(factor, one, None) == 0
+        assert torch.equal(one, torch.full((3,), expected))
+    for lazy in torch._neg_view(half), torch._efficientzerotensor(()):
+        assert multiply(lazy, one) == -1
+    with torch.autograd.forward_ad.dual_level():
+        assert multiply(half, one) == -1
+    seen = []
+    torch.func.vmap(lambda each: seen.append(multiply(half, one)) or each)(torch.ones(2))
+    assert seen == [-1] and torch.equal(one, torch.ones(3))
+
+
+def test_who_looks(functions):
+    are_plain = functions[0]
+    x = random(1, 1, 8, 8)
+    assert are_plain() and are_plain(x, None, torch.nn.Parameter(x))
+    for other in x.numpy(), torch._neg_view(x), x.as_subclass(Subclass), "x":
+        assert not are_plain(x, other)
+    seen = []
+
+    def look(each):
+        seen.append(are_plain(x))
+        return each
+
+    look(x)
+    with torch.utils._python_dispatch.TorchDispatchMode():
+        look(x)
+    with torch.autograd.profiler.profile():
+        look(x)
+    with torch.autograd.forward_ad.dual_level():
+        look(x)
+    torch.func.vmap(look)(torch.ones(2))
+    torch.func.grad(lambda each: look(each).sum())(torch.ones(2))
+    torch.jit.trace(look, torch.ones(2), check_trace=False)
+    assert seen == [True] + 6 * [False]
+    assert are_plain(x)
+
+
+class Subclass(torch.Tensor):
+    pass
 
 
 def test_wrong_arguments_are_errors():
@@ -241,28 +336,39 @@ def test_wrong_arguments_are_errors():
 
     if binding.BINDING != "direct":
         pytest.skip("ctypes is the binding")
-    call, attempt, attempt_images, scale = binding.direct_functions()
-    x = random(1, 1, 8, 8)
+    call, scale, _, compute, multiply, are_same = binding.direct_functions()
+    x, plan = random(1, 1, 8, 8), bytes(24) + b"\0"
     for wrong in (
         lambda: call(),
+        lambda: call(0, 0, 0),
         lambda: call(0, 0, 0, None),
+        lambda: call("0", 0, 0, x),
         lambda: call(0, 0, 0, x, [1.0]),
-        lambda: attempt(),
-        lambda: attempt(0, 0, 0),
-        lambda: attempt(0, 0, 0, None),
-        lambda: attempt("0", 0, 0, x),
-        lambda: attempt(0, 0, 0, *[x] * 25),
-        lambda: attempt_images(0, 0, 0, 23, x, x, x),
-        lambda: attempt_images(0, 0, 0, -1, x, x, x),
-        lambda: attempt_images(0, 0, 0, 1, x),
+        lambda: call(0, 0, 0, *[x] * 25),
         lambda: scale(x, x),
         lambda: scale(x, "x", 0),
-        lambda: attempt(0, 0, 0, [1.0]),
+        lambda: scale(x, None, 0),
+        lambda: compute(plan, (x,)),
+        lambda: compute("0" * 25, (x,), ()),
+        lambda: compute(bytes(24), (x,), ()),
+        lambda: compute(bytes(24 + 25), (x,), ()),
+        lambda: compute(plan, (None,), ()),
+        lambda: compute(plan, (), ()),
+        lambda: compute(plan, [x], ()),
+        lambda: compute(plan, (x,), [x]),
+        lambda: compute(plan, (x,), ("x",)),
+        lambda: compute(plan, (x,) * 9, ()),
+        lambda: compute(plan, (x,), (x,) * 17),
+        lambda: compute(bytes(24) + b"\1", (x,), ()),
+        lambda: are_same((), []),
+        lambda: are_same(()),
+        lambda: multiply(),
+        lambda: multiply(torch.tensor(2.0), "x"),
     ):
-        with pytest.raises((TypeError, RuntimeError)):
+        with pytest.raises((TypeError, RuntimeError, IndexError, SystemError)):
             wrong()
     assert call(10**6, 0, 0, x) != 0
-    assert attempt(10**6, 0, 0, x) != 0
+    assert compute(b"\x40\x42\x0f" + plan[3:], (x,), ()) is None
 
 
 def test_a_first_call_in_a_mode_spoils_none_after_it(monkeypatch):

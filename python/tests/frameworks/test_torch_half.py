@@ -95,7 +95,7 @@ def test_what_waits(images, dtype):
         (similis.lncc(x, y, mask=mask), is_wide),
         (similis.lncc(x, y, smooth_dr=1e-9), is_wide),
     ):
-        assert (value.grad_fn.gradients is not None) == waits
+        assert (getattr(value.grad_fn, "gradients", None) is not None) == waits
 
 
 @pytest.mark.parametrize("padding", ["valid", "same", "reflect", "replicate", "renormalize"])
@@ -116,7 +116,7 @@ def test_gradients_stay_below_their_bound(images, shape, padding):
             pair = [image.half().requires_grad_() for image in (one, other)]
             for gradient in gradients(measure, in_f64(pair), 1):
                 assert windows * gradient.abs().max() < bound
-            for gradient in measure(*pair).grad_fn.gradients:
+            for gradient in measure(*pair).grad_fn.gradients[:2]:
                 assert gradient.abs().max() < 2.0**15
 
 
@@ -138,7 +138,7 @@ def test_gradients_of_lncc_stay_below_their_bound(images, shape, options):
             pair = [image.half().requires_grad_() for image in (waves, other)]
             for gradient in gradients(measure, in_f64(pair), 1):
                 steepest = max(steepest, x.numel() * gradient.abs().max().item())
-            for gradient in measure(*pair).grad_fn.gradients:
+            for gradient in measure(*pair).grad_fn.gradients[:2]:
                 assert gradient.abs().max() < 2.0**15
     assert bound / 1000 < steepest < bound
 
