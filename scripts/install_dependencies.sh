@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 compilers="g++ cmake ninja-build ccache pkg-config"
 libraries="libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev liblcms2-dev zlib1g-dev libpng-dev
   libjpeg-dev libwebp-dev libavif-dev libjxl-dev libtiff-dev libopenexr-dev libzimg-dev
-  libhdf5-dev libjs-chart.js"
+  libhdf5-dev libisal-dev libjs-chart.js"
 vulkan="glslang-tools spirv-tools spirv-cross libvulkan-dev"
 # Opens the pages of reports in tests. Ubuntu's is a snap, which containers cannot install.
 browser=$(sed -n 's/^ID=debian$/chromium/p' /etc/os-release 2>/dev/null || true)

@@ -8,6 +8,9 @@
 #include <limits>
 
 #include "src/core/parallel.h"
+#if SIMILIS_WITH_ISAL
+#include "src/media/io/gzip_isal.h"
+#endif
 
 namespace similis::media {
 namespace {
@@ -21,7 +24,9 @@ constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;  // zlib counts in 32 
 // matches from the window before it, as if the member were compressed at once.
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 constexpr std::size_t kWindowBytes = std::size_t{1} << MAX_WBITS;
+#if !SIMILIS_WITH_ISAL
 constexpr std::size_t kFlushBytes = 16;  // an empty stored block, which ends a part, and some
+#endif
 // Deflate, no name, no time, the fastest level, Unix.
 constexpr std::array<std::uint8_t, 10> kGzipHeader = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 3};
 constexpr std::size_t kGzipTrailerBytes = 8;
@@ -35,20 +40,20 @@ struct Block {
   uLong checksum = 0;
 };
 
-Block compressed_block(Bytes all, std::size_t first, bool is_last) {
-  const Bytes bytes = all.subspan(first, std::min(kBlockBytes, all.size() - first));
+// The deflated bytes of a block, whose matches may lie in the window too.
+std::vector<std::uint8_t> deflated(Bytes window, Bytes bytes, bool is_last) {
+#if SIMILIS_WITH_ISAL
+  return deflated_by_isal(window, bytes, is_last);
+#else
   z_stream stream{};
   if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL,
           Z_DEFAULT_STRATEGY) != Z_OK) {
     throw std::bad_alloc();
   }
   const std::unique_ptr<z_stream, int (*)(z_stream*)> ended(&stream, deflateEnd);
-  const std::size_t window = std::min(first, kWindowBytes);
-  if (window > 0) {
-    deflateSetDictionary(&stream, all.data() + first - window, static_cast<uInt>(window));
+  if (!window.empty()) {
+    deflateSetDictionary(&stream, window.data(), static_cast<uInt>(window.size()));
   }
-  Block block{.size = bytes.size()};
-  block.checksum = crc32(0, bytes.data(), static_cast<uInt>(bytes.size()));
   const std::size_t room = deflateBound(&stream, static_cast<uLong>(bytes.size())) + kFlushBytes;
   std::vector<std::uint8_t> out(room);
   stream.next_in = without_const(bytes.data());
@@ -56,8 +61,16 @@ Block compressed_block(Bytes all, std::size_t first, bool is_last) {
   stream.next_out = out.data();
   stream.avail_out = static_cast<uInt>(room);
   deflate(&stream, is_last ? Z_FINISH : Z_SYNC_FLUSH);  // in one step, as there is room
-  block.deflated.assign(out.begin(), out.end() - static_cast<std::ptrdiff_t>(stream.avail_out));
-  return block;
+  return {out.begin(), out.end() - static_cast<std::ptrdiff_t>(stream.avail_out)};
+#endif
+}
+
+Block compressed_block(Bytes all, std::size_t first, bool is_last) {
+  const Bytes bytes = all.subspan(first, std::min(kBlockBytes, all.size() - first));
+  const std::size_t window = std::min(first, kWindowBytes);
+  return {.deflated = deflated(all.subspan(first - window, window), bytes, is_last),
+      .size = bytes.size(),
+      .checksum = crc32(0, bytes.data(), static_cast<uInt>(bytes.size()))};
 }
 
 void append_little_endian(std::uint32_t number, std::vector<std::uint8_t>& bytes) {
@@ -174,7 +187,14 @@ std::vector<std::uint8_t> content_start(Bytes start, std::size_t count) {
   return bytes;
 }
 
-std::string gzip_library() { return fmt::format("zlib {}", zlibVersion()); }
+std::string gzip_library() {
+  const std::string reader = fmt::format("zlib {}", zlibVersion());
+#if SIMILIS_WITH_ISAL
+  return fmt::format("{}, written by {}", reader, isal_version());
+#else
+  return reader;
+#endif
+}
 
 std::vector<std::uint8_t> gzip(Bytes bytes, const Execution& exec) {
   const std::size_t count =
