@@ -122,9 +122,7 @@ Results results_of(RegisterReport& report, const Further& further,
     return resample(image, name, grid, map, {.mode = mode}, exec).volume;
   };
   const media::Grid& grid = fixed.file.grid;
-  const media::Volume before = resampled(moving.file, moving.name, grid, {}),
-                      affine = resampled(moving.file, moving.name, grid, {by.affine}),
-                      warped = resampled(moving.file, moving.name, grid, by.forward);
+  const media::Volume warped = resampled(moving.file, moving.name, grid, by.forward);
   report.similarity = registration_internal::reported_similarity(report.result, fixed.view,
       moving.view, {.fixed = further.fixed_mask, .moving = further.moving_mask}, exec);
   if (!report.result.displacement.empty()) {
@@ -153,6 +151,8 @@ Results results_of(RegisterReport& report, const Further& further,
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   results.report = report_json(report);
   if (!command.has_no_page) {
+    const media::Volume before = resampled(moving.file, moving.name, grid, {}),
+                        affine = resampled(moving.file, moving.name, grid, {by.affine});
     results.page =
         register_page_html({report, results.report, before, affine, warped, command.command});
   }

@@ -16,6 +16,8 @@ decltype(all::add_scaled) add_scaled;
 decltype(all::scale) scale;
 decltype(all::blend) blend;
 decltype(all::largest_square) largest_square;
+decltype(all::turn) turn;
+decltype(all::round_to) round_to;
 
 // determinants.cc, in vectors
 decltype(all::corner_determinants) corner_determinants;
@@ -24,8 +26,6 @@ decltype(all::corner_determinants) corner_determinants;
 decltype(all::drop_below) drop_below;
 decltype(all::count_nonzero) count_nonzero;
 decltype(all::fill) fill;
-decltype(all::turn) turn;
-decltype(all::round_to) round_to;
 decltype(all::dilate) dilate;
 decltype(all::to_floats) to_floats;
 decltype(all::threshold) threshold;

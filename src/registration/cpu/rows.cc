@@ -40,6 +40,8 @@ template <class T> struct RowPasses {
   void (*scale)(T factor, const T* in, T* out, std::int64_t count);
   void (*blend)(const T* m, const T* b, T* a, std::int64_t voxels, int components);
   double (*largest_square)(const T* field, std::int64_t voxels, int rank);
+  void (*turn)(const Matrix& m, const T* in, T* out, std::int64_t voxels, int rank);
+  void (*round_to)(double unit, T* elements, std::int64_t count);
 };
 using AllRowPasses = std::tuple<RowPasses<float>, RowPasses<double>>;
 
@@ -172,9 +174,44 @@ template <class T> double largest_square_of(const T* field, std::int64_t voxels,
   return rank == 3 ? largest_square_in<3>(field, voxels) : largest_square_in<2>(field, voxels);
 }
 
+template <int rank, class T>
+void turn_in(const Matrix& matrix, const T* in, T* out, std::int64_t voxels) {
+  double m[rank][rank];
+  for (int r = 0; r < rank; ++r) {
+    for (int c = 0; c < rank; ++c) m[r][c] = matrix(r, c);
+  }
+  for (std::int64_t i = 0; i < voxels; ++i) {
+    double moved[rank] = {};
+    for (int r = 0; r < rank; ++r) {
+      for (int c = 0; c < rank; ++c) moved[r] += m[r][c] * static_cast<double>(in[i * rank + c]);
+    }
+    for (int r = 0; r < rank; ++r) out[i * rank + r] = static_cast<T>(moved[r]);
+  }
+}
+// Through the stack, as in may be out and loops over one array become no vectors.
+template <class T>
+void turn_of(const Matrix& m, const T* in, T* out, std::int64_t voxels, int rank) {
+  constexpr std::int64_t kVoxels = 256;
+  T part[3 * kVoxels], turned[3 * kVoxels];
+  for (std::int64_t i = 0; i < voxels; i += kVoxels) {
+    const std::int64_t count = std::min(kVoxels, voxels - i);
+    std::copy_n(in + i * rank, count * rank, part);
+    rank == 3 ? turn_in<3>(m, part, turned, count) : turn_in<2>(m, part, turned, count);
+    std::copy_n(turned, count * rank, out + i * rank);
+  }
+}
+
+template <class T> void round_to_of(double unit, T* elements, std::int64_t count) {
+  constexpr double kWhole = 0x1.8p52;  // a sum with it has no fraction
+  for (std::int64_t i = 0; i < count; ++i) {
+    elements[i] =
+        static_cast<T>(((static_cast<double>(elements[i]) / unit + kWhole) - kWhole) * unit);
+  }
+}
+
 template <class T> RowPasses<T> row_passes_of() {
   return {weigh_row<T>, moments_of<T>, add_gradient_of<T>, add_scaled_of<T>, scale_of<T>,
-      blend_of<T>, largest_square_of<T>};
+      blend_of<T>, largest_square_of<T>, turn_of<T>, round_to_of<T>};
 }
 AllRowPasses row_passes() { return {row_passes_of<float>(), row_passes_of<double>()}; }
 
@@ -305,6 +342,25 @@ void blend(const GridRows& rows, const Box& box, Reals m, Reals b, Reals u, cons
       const std::int64_t y = box.first[1] + row % box.size[1], z = box.first[2] + row / box.size[1];
       T* const to = u.as<T>() + ((z * rows.size[1] + y) * rows.size[0] + box.first[0]) * rank;
       passes.blend(m.as<T>() + row * width, b.as<T>() + row * width * rank, to, width, rows.rank);
+    });
+  });
+}
+
+void turn(const GridRows& rows, const Matrix& m, Reals in, Reals out, const Execution& exec) {
+  with_type(out, [&]<class T>(T) {
+    const auto passes = passes_of_rows<T>();
+    by_pieces(rows.voxels(), exec, [&](std::int64_t first, std::int64_t size) {
+      passes.turn(
+          m, in.as<T>() + first * rows.rank, out.as<T>() + first * rows.rank, size, rows.rank);
+    });
+  });
+}
+
+void round_to(Device, std::int64_t count, double unit, Reals elements, const Execution& exec) {
+  with_type(elements, [&]<class T>(T) {
+    const auto passes = passes_of_rows<T>();
+    by_pieces(count, exec, [&](std::int64_t first, std::int64_t size) {
+      passes.round_to(unit, elements.as<T>() + first, size);
     });
   });
 }

@@ -46,27 +46,6 @@ void fill(Device, std::int64_t count, double value, Reals out, const Execution&)
   with_type(out, [&]<class T>(T) { std::fill_n(out.as<T>(), count, static_cast<T>(value)); });
 }
 
-void turn(const GridRows& rows, const Matrix& m, Reals in, Reals out, const Execution& exec) {
-  const std::int64_t rank = rows.rank;
-  each(rows.voxels(), exec, [&](std::int64_t i) {
-    double moved[3] = {};
-    for (int r = 0; r < rows.rank; ++r) {
-      for (int c = 0; c < rows.rank; ++c) moved[r] += m(r, c) * in[i * rank + c];
-    }
-    for (int r = 0; r < rows.rank; ++r) out.set(i * rank + r, moved[r]);
-  });
-}
-
-void round_to(Device, std::int64_t count, double unit, Reals elements, const Execution& exec) {
-  constexpr double kWhole = 0x1.8p52;  // a sum with it has no fraction
-  with_type(elements, [&]<class T>(T) {
-    T* const begin = elements.as<T>();
-    each(count, exec, [=](std::int64_t i) {
-      begin[i] = static_cast<T>(((static_cast<double>(begin[i]) / unit + kWhole) - kWhole) * unit);
-    });
-  });
-}
-
 // The largest along each axis in turn.
 void dilate(const GridRows& rows, std::int64_t by, Reals flags, const Execution&) {
   std::vector<bool> before(static_cast<std::size_t>(rows.voxels()));
@@ -86,7 +65,11 @@ void dilate(const GridRows& rows, std::int64_t by, Reals flags, const Execution&
   }
 }
 
-void to_floats(const TensorView& view, float* out, const Execution&) {
+void to_floats(const TensorView& view, float* out, const Execution& exec) {
+  const std::int64_t count = view.shape.count();
+  if (view.dtype == DType::f32 && view.strides == dense_strides(view.shape)) {
+    return cpu::scale({}, count, 1, static_cast<const float*>(view.data()), out, exec);
+  }
   const std::vector<double> values = to_doubles(view);
   std::transform(
       values.begin(), values.end(), out, [](double value) { return static_cast<float>(value); });
