@@ -48,10 +48,10 @@ Tensor components_apart(const Tensor& field, const media::Grid& grid, std::int64
   const std::int64_t voxels = grid.voxels();
   const Tensor apart =
       allocate({components, 1, grid.size[2], grid.size[1], grid.size[0]}, DType::f32);
-  for (std::int64_t c = 0; c < components; ++c) {
-    for (std::int64_t i = 0; i < voxels; ++i) {
-      apart.elements<float>()[c * voxels + i] = field.elements<float>()[i * components + c];
-    }
+  const float* in = field.elements<float>();
+  float* const out = apart.elements<float>();
+  for (std::int64_t i = 0; i < voxels; ++i) {
+    for (std::int64_t c = 0; c < components; ++c) out[c * voxels + i] = *in++;
   }
   return apart;
 }

@@ -74,8 +74,10 @@ template <class T> bool type_holds(double value) {
 template <class T, class Value>
 void write_samples(const Value* values, std::size_t count, SampleType type, std::uint8_t* bytes) {
   for (std::size_t i = 0; i < count; ++i) {
-    require(type_holds<T>(static_cast<double>(values[i])),
-        "encode_nifti: a value is {}; it must be one that {} has", values[i], name(type));
+    if (!type_holds<T>(static_cast<double>(values[i]))) {  // names the type only then
+      require(
+          false, "encode_nifti: a value is {}; it must be one that {} has", values[i], name(type));
+    }
     auto sample = std::bit_cast<std::array<std::uint8_t, sizeof(T)>>(static_cast<T>(values[i]));
     if constexpr (std::endian::native == std::endian::big) std::ranges::reverse(sample);
     std::copy(sample.begin(), sample.end(), bytes + i * sizeof(T));

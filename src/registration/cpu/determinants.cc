@@ -328,11 +328,15 @@ FieldCheck::FieldCheck(const GridRows& rows, Reals u, double accepted)
       pieces_(static_cast<std::size_t>(rows.count() * pieces_of_row_)) {}
 FieldCheck::~FieldCheck() = default;
 
+// A task takes some rows of some planes, so that neighbours of a row stay in the second-level
+// cache.
 void FieldCheck::look(const Box& box, const Execution& exec) {
+  constexpr std::int64_t kRows = 32, kPlanes = 8;
   const std::int64_t first = box.first[0] / kPiece,
                      end = (box.first[0] + box.size[0] + kPiece - 1) / kPiece;
-  parallel_for(exec, box.size[1] * box.size[2], [&](std::int64_t task) {
-    const std::int64_t y = box.first[1] + task % box.size[1], z = box.first[2] + task / box.size[1];
+  const std::int64_t across = (box.size[1] + kRows - 1) / kRows,
+                     deep = (box.size[2] + kPlanes - 1) / kPlanes;
+  const auto look_at_row = [&](std::int64_t y, std::int64_t z) {
     Piece* const pieces = pieces_.data() + (z * rows_.size[1] + y) * pieces_of_row_;
     for (std::int64_t p = first; p < end; ++p) {
       const std::int64_t x = p * kPiece, count = std::min(kPiece, rows_.size[0] - x);
@@ -340,6 +344,14 @@ void FieldCheck::look(const Box& box, const Execution& exec) {
         return determinants_at<T>(rows_, u_.as<T>(), {x, y, z}, count, accepted_, nullptr);
       });
       pieces[p] = {found.least, found.bad, x + found.first, x + found.last};
+    }
+  };
+  parallel_for(exec, across * deep, [&](std::int64_t task) {
+    const std::int64_t y = task % across * kRows, z = task / across * kPlanes;
+    for (std::int64_t k = z; k < std::min(z + kPlanes, box.size[2]); ++k) {
+      for (std::int64_t j = y; j < std::min(y + kRows, box.size[1]); ++j) {
+        look_at_row(box.first[1] + j, box.first[2] + k);
+      }
     }
   });
 }

@@ -38,7 +38,7 @@
 namespace similis::registration_internal {
 
 constexpr int kMostFusedRadius = 3;  // of windows
-constexpr std::int64_t kRowsOfTask = 40;
+constexpr std::int64_t kRowsOfTask = 40, kPlanesOfTask = 8;
 constexpr int kProducts = 6, kSlopes = 3;
 constexpr int kPartialLanes = 8;  // of sums, on every target
 
@@ -74,25 +74,47 @@ using AllFusedPasses = std::tuple<FusedPasses<float>, FusedPasses<double>>;
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::registration_internal::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
 
 // Sums over the voxels that count, in T over a few hundred voxels and then in f64.
 template <class T>
 void add_moments(const T* f, const MovedCells<T>& cells, std::int64_t count, Moments& total) {
-  T sums[kProducts][kPartialLanes] = {};
-  const auto add = [&](std::int64_t i, int lane) HWY_ATTR {
-    const T w = cells.counts[i], a = w * f[i], b = w * cells.value[i];
-    sums[0][lane] += w;
-    sums[1][lane] += a;
-    sums[2][lane] += b;
-    sums[3][lane] += a * a;
-    sums[4][lane] += b * b;
-    sums[5][lane] += a * b;
-  };
+  const hn::CappedTag<T, kPartialLanes> d;
+  constexpr std::int64_t kLanes = hn::MaxLanes(d);
+  constexpr int kParts = kPartialLanes / kLanes;
+  hn::Vec<decltype(d)> parts[kParts][kProducts];
+  for (auto& part : parts) {
+    for (auto& sum : part) sum = hn::Zero(d);
+  }
   std::int64_t i = 0;
   for (; i + kPartialLanes <= count; i += kPartialLanes) {
-    for (int lane = 0; lane < kPartialLanes; ++lane) add(i + lane, lane);
+    for (int part = 0; part < kParts; ++part) {
+      const std::int64_t at = i + part * kLanes;
+      const auto w = hn::LoadU(d, cells.counts + at);
+      const auto a = hn::Mul(w, hn::LoadU(d, f + at)),
+                 b = hn::Mul(w, hn::LoadU(d, cells.value + at));
+      auto& sum = parts[part];
+      sum[0] = hn::Add(sum[0], w);
+      sum[1] = hn::Add(sum[1], a);
+      sum[2] = hn::Add(sum[2], b);
+      sum[3] = hn::Add(sum[3], hn::Mul(a, a));
+      sum[4] = hn::Add(sum[4], hn::Mul(b, b));
+      sum[5] = hn::Add(sum[5], hn::Mul(a, b));
+    }
   }
-  for (; i < count; ++i) add(i, 0);
+  T sums[kProducts][kPartialLanes];
+  for (int part = 0; part < kParts; ++part) {
+    for (int s = 0; s < kProducts; ++s) hn::StoreU(parts[part][s], d, sums[s] + part * kLanes);
+  }
+  for (; i < count; ++i) {
+    const T w = cells.counts[i], a = w * f[i], b = w * cells.value[i];
+    sums[0][0] += w;
+    sums[1][0] += a;
+    sums[2][0] += b;
+    sums[3][0] += a * a;
+    sums[4][0] += b * b;
+    sums[5][0] += a * b;
+  }
   double totals[kProducts] = {};
   for (int s = 0; s < kProducts; ++s) {
     for (const T lane : sums[s]) totals[s] += static_cast<double>(lane);
@@ -445,11 +467,18 @@ template <class T> class MetricOnCpu : public FusedMetric {
 
  private:
   std::int64_t parts() const { return (volumes_.size[1] + kRowsOfTask - 1) / kRowsOfTask; }
-  // body(task, part) for the parts of all planes.
+  // body(number, part) for the parts of all planes. A task takes a part of some planes, one after
+  // another: those that their windows share stay in the second-level cache.
   template <class Body> void by_parts(const Body& body) const {
-    parallel_for(exec_, volumes_.size[2] * parts(), [&](std::int64_t task) {
-      const std::int64_t first = task % parts() * kRowsOfTask;
-      body(task, PlanePart{task / parts(), first, std::min(first + kRowsOfTask, volumes_.size[1])});
+    const std::int64_t depth = volumes_.size[2],
+                       groups = (depth + kPlanesOfTask - 1) / kPlanesOfTask;
+    parallel_for(exec_, groups * parts(), [&](std::int64_t task) {
+      const std::int64_t part = task % parts(), first = part * kRowsOfTask,
+                         z = task / parts() * kPlanesOfTask;
+      for (std::int64_t i = z; i < std::min(z + kPlanesOfTask, depth); ++i) {
+        body(i * parts() + part,
+            PlanePart{i, first, std::min(first + kRowsOfTask, volumes_.size[1])});
+      }
     });
   }
 

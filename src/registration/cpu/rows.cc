@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 #include <vector>
 
@@ -50,6 +51,7 @@ using AllRowPasses = std::tuple<RowPasses<float>, RowPasses<double>>;
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::registration_internal::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
 
 template <int rank, class T> std::int64_t weigh_row_of(const InsideRow<T>& row) {
   T* HWY_RESTRICT weights = row.weights;
@@ -151,24 +153,33 @@ void blend_of(const T* HWY_RESTRICT m, const T* HWY_RESTRICT b, T* HWY_RESTRICT 
 
 // NaN if one is.
 template <int rank, class T> double largest_square_in(const T* field, std::int64_t voxels) {
-  T most[kLanes] = {}, sum[kLanes] = {};
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  V most = hn::Zero(d);
+  auto is_nan = hn::IsNaN(most);
   std::int64_t i = 0;
-  const auto look = [&](std::int64_t at, int k) {
+  for (; i + lanes <= voxels; i += lanes) {
+    V of[3];
+    if constexpr (rank == 3) {
+      hn::LoadInterleaved3(d, field + i * rank, of[0], of[1], of[2]);
+    } else {
+      hn::LoadInterleaved2(d, field + i * rank, of[0], of[1]);
+    }
+    V square = hn::Add(hn::Mul(of[0], of[0]), hn::Mul(of[1], of[1]));
+    if constexpr (rank == 3) square = hn::Add(square, hn::Mul(of[2], of[2]));
+    most = hn::Max(most, square);
+    is_nan = hn::Or(is_nan, hn::IsNaN(square));
+  }
+  T result = hn::GetLane(hn::MaxOfLanes(d, most));
+  bool has_nan = !hn::AllFalse(d, is_nan);
+  for (; i < voxels; ++i) {
     T square = 0;
-    for (int c = 0; c < rank; ++c) square += field[at * rank + c] * field[at * rank + c];
-    most[k] = square > most[k] ? square : most[k];
-    sum[k] += square;
-  };
-  for (; i + kLanes <= voxels; i += kLanes) {
-    for (int k = 0; k < kLanes; ++k) look(i + k, k);
+    for (int c = 0; c < rank; ++c) square += field[i * rank + c] * field[i * rank + c];
+    result = square > result ? square : result;
+    has_nan |= std::isnan(square);
   }
-  for (; i < voxels; ++i) look(i, 0);
-  T result = 0;
-  for (int k = 0; k < kLanes; ++k) {
-    if (std::isnan(sum[k])) return static_cast<double>(sum[k]);
-    result = std::max(result, most[k]);
-  }
-  return static_cast<double>(result);
+  return has_nan ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(result);
 }
 template <class T> double largest_square_of(const T* field, std::int64_t voxels, int rank) {
   return rank == 3 ? largest_square_in<3>(field, voxels) : largest_square_in<2>(field, voxels);
