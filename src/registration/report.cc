@@ -97,21 +97,12 @@ Json jacobian_json(const Tensor& given) {
       {"p99", quantile(values, 0.99)}, {"max", quantile(values, 1)}, {"log_sd", deviation}};
 }
 
-Json displacement_json(const Tensor& given) {
-  const Tensor displacement = on_cpu(given, {});
-  const std::int64_t rank = displacement.shape[displacement.shape.rank() - 1];
-  const std::int64_t voxels = displacement.shape.count() / rank;
-  double sum = 0, most = 0;
-  for (std::int64_t i = 0; i < voxels; ++i) {
-    double square = 0;
-    for (std::int64_t c = 0; c < rank; ++c) {
-      const auto u = static_cast<double>(displacement.elements<float>()[i * rank + c]);
-      square += u * u;
-    }
-    sum += std::sqrt(square);
-    most = std::max(most, std::sqrt(square));
-  }
-  return {{"mean", sum / static_cast<double>(voxels)}, {"max", most}};
+Json displacement_json(const Tensor& displacement) {
+  const Extents& shape = displacement.shape;
+  Grid grid{.rank = static_cast<int>(shape[shape.rank() - 1]), .device = displacement.device};
+  grid.size[0] = shape.count() / grid.rank;
+  const RegisterSummary found = lengths(GridRows(grid), displacement.elements<float>(), {});
+  return {{"mean", found.mean}, {"max", found.max}};
 }
 
 // The image as f32, 0 outside the mask.
