@@ -59,21 +59,9 @@ bool takes_curvature(
 
 }  // namespace
 
-double last_digit(double largest) {
-  constexpr int kBits = 16;
-  return std::ldexp(1, std::ilogb(largest) - kBits);
-}
-
 void drop_last_digits(const Tensor& field, double largest, const Execution& exec) {
   if (field.dtype != DType::f64) return;
-  round_to(field.device, field.shape.count(), last_digit(largest), field, exec);
-}
-
-double without_last_digits(double number) {
-  constexpr int kBits = 30;
-  int exponent = 0;
-  const double mantissa = std::frexp(number, &exponent);
-  return std::ldexp(std::rint(std::ldexp(mantissa, kBits)), exponent - kBits);
+  round_to(field.device, field.shape.count(), rounding_unit(largest), field, exec);
 }
 
 double LevelRun::step(int iteration) const {

@@ -99,13 +99,8 @@ class SteppedLevel : public DeformableLevel {
 /// How often a step that no repair makes valid is halved.
 constexpr int kHalvings = 4;
 
-/// Rounds a field of f64, whose vectors are about as long as `largest` at most, so far that devices
-/// which differ in the last digits of their sums go on from the same bits: to multiples of
-/// last_digit(). A field of f32 stays.
-double last_digit(double largest);
+/// Rounds a field of f64 to multiples of rounding_unit(largest). A field of f32 stays.
 void drop_last_digits(const Tensor& field, double largest, const Execution& exec);
-/// A number likewise, to 30 bits.
-double without_last_digits(double number);
 
 std::unique_ptr<DeformableLevel> greedy_level(const LevelImages& images, const Tensor& u,
     const RegisterOptions& options, const DeformableSettings& settings, const Execution& exec);

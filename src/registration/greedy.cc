@@ -19,6 +19,7 @@
 #include "src/registration/deformable.h"
 #include "src/registration/exponential.h"
 #include "src/registration/moved_metric.h"
+#include "src/registration/passes.h"
 
 namespace similis::registration_internal {
 namespace {
@@ -81,7 +82,7 @@ class GreedyLevel : public SteppedLevel {
   void move(const Tensor& along, double factor, bool is_again) {
     const Composition how{.factor = factor,
         .smoothing = settings_.elastic,
-        .unit = u_.dtype == DType::f64 ? last_digit(1) : 0};
+        .unit = u_.dtype == DType::f64 ? rounding_unit(1) : 0};
     if (can_compose_cpu(grid_, how)) return compose_cpu(grid_, along, u_, how, next_, exec_);
     const std::int64_t count = d_.shape.count();
     if (is_again) {

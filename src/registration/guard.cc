@@ -48,8 +48,7 @@ void smooth_about(const Grid& grid, const Box& bad, const Tensor& u, double boun
   const Box box = widened(bad, grid, kMargin);
   const Grid part = grid_of(box, grid);
   const Tensor flags = allocate(part.image_shape(1), u.dtype, grid.device, exec);
-  corner_determinants(GridRows(grid), u, box, bound, flags, exec);
-  dilate(GridRows(part), kDilation, flags, exec);
+  mark_folds(GridRows(grid), u, box, bound, kDilation, flags, exec);
   const Tensor blended = smooth(flags, {.sigma = 1}, exec);
   const TensorView own = part_of(field, box, grid.rank);
   const Tensor soft = smooth(own, {.sigma = 1.5, .field = true, .truncate = 2}, exec);
@@ -143,20 +142,25 @@ Guarded guard_cpu(const Grid& grid, const Tensor& u, double bound, const Executi
 
 }  // namespace
 
+bool repair(
+    const Grid& grid, const Box& bad, const Tensor& u, double bound, const Execution& exec) {
+  Determinants found{.bad = 1, .around = bad};
+  for (int i = 0; i < kRepairs && found.bad > 0; ++i) {
+    smooth_about(grid, found.around, u, bound, u, exec);
+    // The others are as they were, and accepted.
+    const Box changed = widened(found.around, grid, kMargin);
+    found = corner_determinants(GridRows(grid), u, changed, bound, nullptr, exec);
+  }
+  return found.bad == 0;
+}
+
 Guarded guard(const Grid& grid, const Tensor& u, double bound, const Execution& exec) {
   if (grid.device.kind == DeviceKind::cpu) return guard_cpu(grid, u, bound, exec);
   const GridRows rows(grid);
   const Box whole = {.size = grid.size};
-  Determinants found = corner_determinants(rows, u, whole, bound, nullptr, exec);
+  const Determinants found = corner_determinants(rows, u, whole, bound, nullptr, exec);
   Guarded result{.passed = found.bad == 0, .least = found.least, .repaired = found.bad};
-  for (int i = 0; i < kRepairs && !result.passed; ++i) {
-    smooth_about(grid, found.around, u, bound, u, exec);
-    // The others are as they were, and accepted.
-    const Box changed = widened(found.around, grid, kMargin);
-    found = corner_determinants(rows, u, changed, bound, nullptr, exec);
-    result.passed = found.bad == 0;
-    result.least = found.least;
-  }
+  if (!result.passed) result.passed = repair(grid, found.around, u, bound, exec);
   if (result.passed && result.repaired > 0) {
     result.least = corner_determinants(rows, u, whole, bound, nullptr, exec).least;
   }

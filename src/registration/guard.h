@@ -29,6 +29,10 @@ TensorView part_of(const Tensor& field, const Box& box, int rank);
 void smooth_about(const Grid& grid, const Box& bad, const Tensor& u, double bound,
     const Tensor& field, const Execution& exec);
 
+/// Smooths u about the voxels of the box `bad` that are below the bound, which no others are, until
+/// there is none, kRepairs times at most. Whether none is left.
+bool repair(const Grid& grid, const Box& bad, const Tensor& u, double bound, const Execution& exec);
+
 /// The boxes about groups of voxels in `box` where u is below the bound. Voxels that are at most 2
 /// apart along each axis are of one group.
 std::vector<Box> bad_spots(

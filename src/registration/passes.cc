@@ -62,8 +62,9 @@ Determinants corner_determinants(const GridRows& rows, Reals u, const Box& box, 
     Reals flags, const Execution& exec) {
   return passes_on(rows.device).corner_determinants(rows, u, box, accepted, flags, exec);
 }
-void dilate(const GridRows& rows, std::int64_t by, Reals flags, const Execution& exec) {
-  passes_on(rows.device).dilate(rows, by, flags, exec);
+void mark_folds(const GridRows& rows, Reals u, const Box& box, double accepted, std::int64_t by,
+    Reals flags, const Execution& exec) {
+  passes_on(rows.device).mark_folds(rows, u, box, accepted, by, flags, exec);
 }
 void to_floats(const TensorView& view, float* out, const Execution& exec) {
   passes_on(view.device).to_floats(view, out, exec);

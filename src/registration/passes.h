@@ -5,6 +5,7 @@
 // one voxel may be null: all voxels count. Passes that return numbers wait for a GPU.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -115,6 +116,20 @@ double largest_square(const GridRows& rows, Reals field, const Execution& exec);
 /// out = m·in for each vector, in f64, rounded once; in may be out.
 void turn(const GridRows& rows, const Matrix& m, Reals in, Reals out, const Execution& exec);
 
+/// What a field of f64, whose vectors are about as long as `largest` at most, is rounded to
+/// multiples of, so that devices which differ in the last digits of their sums go on from the same
+/// bits; and a number likewise, to 30 bits.
+SIMILIS_HOST_DEVICE double rounding_unit(double largest) {
+  constexpr int kBits = 16;
+  return ::ldexp(1.0, ::ilogb(largest) - kBits);
+}
+SIMILIS_HOST_DEVICE double without_last_digits(double number) {
+  constexpr int kBits = 30;
+  int exponent = 0;
+  const double mantissa = ::frexp(number, &exponent);
+  return ::ldexp(::rint(::ldexp(mantissa, kBits)), exponent - kBits);
+}
+
 /// Rounds elements to multiples of `unit`.
 void round_to(
     Device device, std::int64_t count, double unit, Reals elements, const Execution& exec);
@@ -130,8 +145,10 @@ struct Determinants {
 Determinants corner_determinants(const GridRows& rows, Reals u, const Box& box, double accepted,
     Reals flags, const Execution& exec);
 
-/// flags becomes the largest within `by` voxels along each axis.
-void dilate(const GridRows& rows, std::int64_t by, Reals flags, const Execution& exec);
+/// flags, dense over the box: 1 at voxels of it that have a bad one within `by` voxels along each
+/// axis, in the box, 0 at others.
+void mark_folds(const GridRows& rows, Reals u, const Box& box, double accepted, std::int64_t by,
+    Reals flags, const Execution& exec);
 
 /// Elements of any dtype and strides as dense f32. view: on `device`.
 void to_floats(const TensorView& view, float* out, const Execution& exec);
@@ -227,7 +244,7 @@ struct Passes {
   decltype(&registration_internal::turn) turn;
   decltype(&registration_internal::round_to) round_to;
   decltype(&registration_internal::corner_determinants) corner_determinants;
-  decltype(&registration_internal::dilate) dilate;
+  decltype(&registration_internal::mark_folds) mark_folds;
   decltype(&registration_internal::to_floats) to_floats;
   decltype(&registration_internal::threshold) threshold;
   decltype(&registration_internal::normalize_mask) normalize_mask;

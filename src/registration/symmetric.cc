@@ -12,6 +12,7 @@
 #include "src/registration/deformable.h"
 #include "src/registration/exponential.h"
 #include "src/registration/moved_metric.h"
+#include "src/registration/passes.h"
 
 namespace similis::registration_internal {
 namespace {

@@ -26,7 +26,7 @@ decltype(all::corner_determinants) corner_determinants;
 decltype(all::drop_below) drop_below;
 decltype(all::count_nonzero) count_nonzero;
 decltype(all::fill) fill;
-decltype(all::dilate) dilate;
+decltype(all::mark_folds) mark_folds;
 decltype(all::to_floats) to_floats;
 decltype(all::threshold) threshold;
 decltype(all::normalize_mask) normalize_mask;

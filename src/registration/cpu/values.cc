@@ -46,15 +46,16 @@ void fill(Device, std::int64_t count, double value, Reals out, const Execution&)
   with_type(out, [&]<class T>(T) { std::fill_n(out.as<T>(), count, static_cast<T>(value)); });
 }
 
-// The largest along each axis in turn.
-void dilate(const GridRows& rows, std::int64_t by, Reals flags, const Execution&) {
-  std::vector<bool> before(static_cast<std::size_t>(rows.voxels()));
+void mark_folds(const GridRows& rows, Reals u, const Box& box, double accepted, std::int64_t by,
+    Reals flags, const Execution& exec) {
+  cpu::corner_determinants(rows, u, box, accepted, flags, exec);
+  // The largest along each axis in turn.
+  const std::int64_t voxels = box.size[0] * box.size[1] * box.size[2];
+  std::vector<bool> before(static_cast<std::size_t>(voxels));
   std::int64_t stride = 1;
-  for (const std::int64_t extent : rows.size) {
-    for (std::int64_t i = 0; i < rows.voxels(); ++i) {
-      before[static_cast<std::size_t>(i)] = flags[i] != 0;
-    }
-    for (std::int64_t i = 0; i < rows.voxels(); ++i) {
+  for (const std::int64_t extent : box.size) {
+    for (std::int64_t i = 0; i < voxels; ++i) before[static_cast<std::size_t>(i)] = flags[i] != 0;
+    for (std::int64_t i = 0; i < voxels; ++i) {
       if (!before[static_cast<std::size_t>(i)]) continue;
       const std::int64_t at = i / stride % extent;
       const std::int64_t low = std::max<std::int64_t>(at - by, 0),
@@ -161,9 +162,11 @@ RegisterSummary lengths(const GridRows& rows, const float* field, const Executio
       const auto e = static_cast<double>(field[i * rank + c]);
       square += e * e;
     }
-    found[static_cast<std::size_t>(i)] = std::sqrt(square);
-    result.mean += std::sqrt(square) / static_cast<double>(voxels);
+    const double length = std::sqrt(square);
+    found[static_cast<std::size_t>(i)] = length;
+    result.mean += length;
   }
+  result.mean /= static_cast<double>(voxels);
   const auto at = found.begin() + static_cast<std::ptrdiff_t>(found.size() * 99 / 100);
   std::nth_element(found.begin(), at, found.end());
   result.p99 = *at;
@@ -194,7 +197,7 @@ const Passes& cpu_passes() {
       .turn = cpu::turn,
       .round_to = cpu::round_to,
       .corner_determinants = cpu::corner_determinants,
-      .dilate = cpu::dilate,
+      .mark_folds = cpu::mark_folds,
       .to_floats = cpu::to_floats,
       .threshold = cpu::threshold,
       .normalize_mask = cpu::normalize_mask,

@@ -13,7 +13,7 @@
 namespace similis::registration_internal::cuda {
 namespace {
 
-constexpr float kInside = kInsideMask;
+template <class T> constexpr T kInside = static_cast<T>(kInsideMask);
 
 template <class T> struct Cell {
   int first[3];    // corner before the place

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Greedy iterations on a GPU, fused: no host between them, and fields that take turns in three
-// buffers. Of an iteration, on a level's grid of volumes with one channel:
+// buffers. Full resolution is in f32, coarse levels in f64. Of an iteration, on a level's grid of
+// volumes with one channel:
 //
 //   windows_kernel    F, J ─> slopes of LNCC by its averages, in a buffer; the loss
 //   slopes_kernel     these, F, J, u, M ─> g = ∂(metrics)/∂u + momentum·g
@@ -8,8 +9,10 @@
 //   compose_kernel    d = step·g / largest;  u' = G_elastic (d + u(x + d))
 //   warp_kernel       u', M ─> J = M(A(x + u')), moments of F and J; determinants of u'
 //
-// J is NaN where a voxel does not count. Every kernel looks at State::limit first: where the guard
-// has work, or a level is at its end, all later iterations of the batch do nothing.
+// In f64 g and u' are rounded as drop_last_digits() does: the kernels that read g round it, so that
+// no pass over it is needed, and composing rounds u'. J is NaN where a voxel does not count. Every
+// kernel looks at State::limit first: where the guard has work, or a level is at its end, all later
+// iterations of the batch do nothing.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +30,10 @@ constexpr int kLossesOfSlope = 10;  // as the CPU's
 /// What is known of an iteration.
 struct Record {
   double loss;
-  unsigned long long bad;    ///< voxels below the least determinant after it
-  unsigned largest;          ///< bits of the largest squared vector of the smoothed gradient
-  float least;               ///< determinant after it; NaN if one is
+  unsigned long long bad;  ///< voxels below the least determinant after it
+  unsigned largest;        ///< bits of the largest squared vector of the smoothed gradient in f32
+  unsigned long long largest_f64;  ///< likewise in f64
+  double least;                    ///< determinant after it; NaN if one is
   int before[3], behind[3];  ///< of the bad voxels along x, y, z: the largest size - place, and
                              ///< the largest place + 1
   int is_flat;               ///< the gradient led nowhere: there was no step
@@ -44,8 +48,9 @@ struct State {
   unsigned tickets[2];  ///< of blocks that are done
   int losses_seen;
   double count, mean_f, mean_j, by_f, by_j, pearson;  ///< the linear gradient of NCC
-  double losses[16];                                  ///< the last, by iteration
-  Record records[kBatch + 1];                         ///< the last: of a field outside a batch
+  double g_unit;               ///< g in f64 is rounded to its multiples; 0 before the first step
+  double losses[16];           ///< the last, by iteration
+  Record records[kBatch + 1];  ///< the last: of a field outside a batch
 };
 
 /// Two volumes of one channel, and the map between their voxels.
@@ -83,23 +88,23 @@ template <class T> void set_images(const Image& fixed, const Image& moving, Volu
 }
 
 /// What all kernels of a level know.
-struct Level : Volumes<float> {
-  float* j;
+template <class T> struct Level : Volumes<T> {
+  T* j;
   double* partials;  ///< of blocks
   State* state;
-  float lncc_weight, ncc_weight;  ///< 0: left out
-  float momentum;  ///< of the gradient that the slopes are added to; 0: it is not read
+  T lncc_weight, ncc_weight;  ///< 0: left out
+  T momentum;                 ///< of the gradient that the slopes are added to; 0: it is not read
   double tolerance;
-  float min_jacobian;
+  T min_jacobian;
 };
-Level fused_level(const Image& fixed, const Image& moving, const Map& voxels);
+template <class T> Level<T> fused_level(const Image& fixed, const Image& moving, const Map& voxels);
 
-/// Whether the kernels take the image: a volume in f32 with one channel, whose planes they count in
-/// 32 bits.
+/// Whether the kernels take the image: a volume with one channel, whose planes they count in 32
+/// bits.
 bool is_fusable(const Image& image);
 /// Sets the weights of one LNCC and at most one NCC, and returns LNCC's window size; 0 for other
 /// metrics, which the kernels do not take.
-int set_metrics(const std::vector<MetricTerm>& terms, Level& level);
+template <class T> int set_metrics(const std::vector<MetricTerm>& terms, Level<T>& level);
 
 /// The number of an iteration, and its place in the batch.
 struct Iteration {
@@ -114,22 +119,32 @@ constexpr int kColumns = 32, kRows = 8;  // of a block's tile of a plane: a thre
 constexpr int kTile = kColumns * kRows;
 
 /// Numbers that the blocks of a launch leave in Level::partials.
-std::int64_t warp_numbers(const Level& level);
-std::int64_t windows_numbers(const Level& level);
+template <class T> std::int64_t warp_numbers(const Level<T>& level);
+template <class T> std::int64_t windows_numbers(const Level<T>& level);
 
-/// window_size: 3, 5 or 7. Buffers of slopes and fields take 3 numbers a voxel.
-void launch_warp(const Level& level, Iteration at, const float* u, const Execution& exec);
+/// window_size: as set_metrics() returns it. Buffers of slopes and fields take 3 numbers a voxel.
+template <class T>
+void launch_warp(const Level<T>& level, Iteration at, const T* u, const Execution& exec);
+template <class T>
 void launch_windows(
-    const Level& level, Iteration at, int window_size, float* slopes, const Execution& exec);
+    const Level<T>& level, Iteration at, int window_size, T* slopes, const Execution& exec);
 /// With momentum g holds that of the iteration before, smoothed; zeros before the first.
-void launch_slopes(const Level& level, Iteration at, int window_size, const float* slopes,
-    const float* u, float* g, const Execution& exec);
+template <class T>
+void launch_slopes(const Level<T>& level, Iteration at, int window_size, const T* slopes,
+    const T* u, T* g, const Execution& exec);
+/// The largest radius of a smoothing in f64.
+constexpr int kMostRadiusOfF64 = 12;
+/// Smooths g in f64 with zeros outside, and finds its largest vector. taps: from the middle on.
+/// work, scratch: of g's size.
+void launch_smoothing(const Level<double>& level, Iteration at, const std::vector<double>& taps,
+    double* g, double* work, double* scratch, const Execution& exec);
 /// The taps of a smoothing of radius 1 or 0.
 struct Elastic {
-  float centre, beside;
+  double centre, beside;
 };
 /// step: the length that the largest vector of g gets, up to 1 voxel.
-void launch_compose(const Level& level, Iteration at, double step, const Elastic& elastic,
-    const float* g, const float* u, float* to, const Execution& exec);
+template <class T>
+void launch_compose(const Level<T>& level, Iteration at, double step, const Elastic& elastic,
+    const T* g, const T* u, T* to, const Execution& exec);
 
 }  // namespace similis::registration_internal::cuda

@@ -30,13 +30,15 @@ using namespace cuda;
 constexpr const char* kName = "register";
 
 // Smoothings of the reach that the kernels are written for.
-bool can_smooth(const DeformableSettings& settings) {
+template <class T> bool can_smooth(const DeformableSettings& settings) {
   constexpr double kTruncate = 3;  // of smooth()
-  return std::round(kTruncate * settings.fluid) <= smooth_internal::kMostRadius &&
+  constexpr int kMost =
+      sizeof(T) == sizeof(float) ? smooth_internal::kMostRadius : kMostRadiusOfF64;
+  return std::round(kTruncate * settings.fluid) <= kMost &&
          std::round(kTruncate * settings.elastic) <= 1;
 }
 
-class FusedGreedyLevel : public DeformableLevel {
+template <class T> class FusedGreedyLevel : public DeformableLevel {
  public:
   FusedGreedyLevel(const LevelImages& images, const Tensor& u, const RegisterOptions& options,
       const DeformableSettings& settings, const Execution& exec)
@@ -46,21 +48,24 @@ class FusedGreedyLevel : public DeformableLevel {
         fluid_{.sigma = settings.fluid, .field = true, .padding = SmoothPadding::zeros},
         q_(level_preconditioner(images.fixed, settings, exec)),
         u_(u),
-        scratch_(allocate(u.shape, DType::f32, grid_.device, exec)),
-        g_(allocate(u.shape, DType::f32, grid_.device, exec)),
+        scratch_(allocate(u.shape, u.dtype, grid_.device, exec)),
+        g_(allocate(u.shape, u.dtype, grid_.device, exec)),
         j_(images.fixed.allocated(1, exec)),
         state_(allocate_bytes(sizeof(State), grid_.device, exec)) {
-    level_ = fused_level(
+    level_ = fused_level<T>(
         images.fixed, images.moving, between_cells(grid_, images.affine, images.moving.grid));
-    level_.j = j_.elements<float>();
+    level_.j = elements(j_);
     level_.state = static_cast<State*>(state_.get());
-    fill(grid_.device, g_.shape.count(), 0, g_.elements<float>(), exec);
+    fill(grid_.device, g_.shape.count(), 0, g_, exec);
+    if (!kIsF32) work_ = allocate(u.shape, u.dtype, grid_.device, exec);
     window_size_ = set_metrics(options.metrics, level_);
-    level_.momentum = static_cast<float>(kMomentum);
-    const std::vector<double> taps =
-        smooth_internal::smooth_pass(u, {.output = u}, {.sigma = settings.elastic, .field = true})
-            .taps[0];
-    elastic_ = {static_cast<float>(taps[0]), taps.size() > 1 ? static_cast<float>(taps[1]) : 0};
+    level_.momentum = static_cast<T>(kMomentum);
+    const auto taps_of = [&](const SmoothOptions& of) {
+      return smooth_internal::smooth_pass(u, {.output = u}, of).taps[0];
+    };
+    const std::vector<double> taps = taps_of({.sigma = settings.elastic, .field = true});
+    elastic_ = {taps[0], taps.size() > 1 ? taps[1] : 0};
+    fluid_taps_ = taps_of(fluid_);
     const std::int64_t numbers = std::max(warp_numbers(level_), windows_numbers(level_));
     partials_ =
         allocate_bytes(static_cast<std::size_t>(numbers) * sizeof(double), grid_.device, exec);
@@ -94,7 +99,7 @@ class FusedGreedyLevel : public DeformableLevel {
           set_fields(fields, taken);
           return;
         }
-        least_ = static_cast<double>(record.least);
+        least_ = record.least;
         if (record.bad > 0) {
           set_fields(fields, taken + 1);
           if (!repaired(state, taken, run.step(done + taken), result)) {
@@ -123,7 +128,10 @@ class FusedGreedyLevel : public DeformableLevel {
  private:
   // Repairs come one soon after another, and kernels behind one are queued for nothing.
   static constexpr int kBatchAfterRepair = 3;
-  static constexpr float kAnyDeterminant = -std::numeric_limits<float>::infinity();
+  static constexpr bool kIsF32 = sizeof(T) == sizeof(float);
+  static constexpr T kAnyDeterminant = -std::numeric_limits<T>::infinity();
+
+  static T* elements(const Tensor& tensor) { return tensor.template elements<T>(); }
 
   // Number 1 is the warp before a batch.
   static int number_of(int in_batch) { return in_batch + 2; }
@@ -155,16 +163,16 @@ class FusedGreedyLevel : public DeformableLevel {
   }
 
   // Warps by u_, outside a batch.
-  void warp(float min_jacobian) {
+  void warp(T min_jacobian) {
     clear(offsetof(State, limit), sizeof(State::limit));
     clear(offsetof(State, records) + kBatch * sizeof(Record), sizeof(Record));
-    Level level = level_;
+    Level<T> level = level_;
     level.min_jacobian = min_jacobian;
-    launch_warp(level, {.number = 1, .record = kBatch}, u_.elements<float>(), exec_);
+    launch_warp<T>(level, {.number = 1, .record = kBatch}, elements(u_), exec_);
   }
   // The same, and what it found.
   Record checked() {
-    warp(static_cast<float>(options_.min_jacobian));
+    warp(static_cast<T>(options_.min_jacobian));
     Record record;
     const auto* const from = static_cast<const State*>(state_.get())->records + kBatch;
     gpu::copy_to_cpu(&record, from, sizeof(record), grid_.device, exec_.queue.handle);
@@ -173,29 +181,31 @@ class FusedGreedyLevel : public DeformableLevel {
 
   void queue_iteration(int in_batch, int iteration, const LevelRun& run) {
     const Iteration at{.number = number_of(in_batch), .record = in_batch};
-    level_.min_jacobian = static_cast<float>(options_.min_jacobian);
+    level_.min_jacobian = static_cast<T>(options_.min_jacobian);
     level_.tolerance = run.tolerance(iteration);
-    float *const u = u_.elements<float>(), *const scratch = scratch_.elements<float>(),
-                 *const g = g_.elements<float>();
-    // Between iterations g is (1 + Q)⁻¹ times the gradient that momentum takes.
-    if (!q_.empty()) {
-      launch_restoration(GridRows(grid_), q_.elements<float>(), g,
-          {.limit = &level_.state->limit, .number = at.number}, exec_);
-    }
-    launch_windows(level_, at, window_size_, scratch, exec_);
-    launch_slopes(level_, at, window_size_, scratch, u, g, exec_);
+    T *const u = elements(u_), *const scratch = elements(scratch_), *const g = elements(g_);
     const smooth_internal::Gate gate{.limit = &level_.state->limit,
         .number = at.number,
         .largest = &level_.state->records[in_batch].largest};
-    if (q_.empty()) {
+    const smooth_internal::Gate without_largest{.limit = gate.limit, .number = gate.number};
+    // Between iterations g is (1 + Q)⁻¹ times the gradient that momentum takes.
+    if constexpr (kIsF32) {
+      if (!q_.empty()) {
+        launch_restoration(GridRows(grid_), elements(q_), g, without_largest, exec_);
+      }
+    }
+    launch_windows(level_, at, window_size_, scratch, exec_);
+    launch_slopes<T>(level_, at, window_size_, scratch, u, g, exec_);
+    if constexpr (!kIsF32) {
+      launch_smoothing(level_, at, fluid_taps_, g, elements(work_), scratch, exec_);
+    } else if (q_.empty()) {
       smooth_internal::smooth_field(g_, scratch_, fluid_, gate, exec_);
     } else {
-      smooth_internal::smooth_field(
-          g_, scratch_, fluid_, {.limit = gate.limit, .number = gate.number}, exec_);
-      launch_precondition(GridRows(grid_), q_.elements<float>(), g, gate, exec_);
+      smooth_internal::smooth_field(g_, scratch_, fluid_, without_largest, exec_);
+      launch_precondition(GridRows(grid_), elements(q_), g, gate, exec_);
     }
-    launch_compose(level_, at, run.step(iteration), elastic_, g, u, scratch, exec_);
-    launch_warp(level_, at, scratch, exec_);
+    launch_compose<T>(level_, at, run.step(iteration), elastic_, g, u, scratch, exec_);
+    launch_warp<T>(level_, at, scratch, exec_);
     std::swap(u_, scratch_);
   }
 
@@ -218,17 +228,19 @@ class FusedGreedyLevel : public DeformableLevel {
         // u_ ← the field before, moved by half of the step before.
         step /= 2;
         clear(offsetof(State, limit), sizeof(State::limit));
-        launch_compose(level_, {.number = 1, .record = in_batch}, step, elastic_,
-            g_.elements<float>(), scratch_.elements<float>(), u_.elements<float>(), exec_);
+        launch_compose<T>(level_, {.number = 1, .record = in_batch}, step, elastic_, elements(g_),
+            elements(scratch_), elements(u_), exec_);
         record = checked();
       }
       result.add_repair(static_cast<std::int64_t>(record.bad), grid_.voxels());
-      for (int k = 0; k < kRepairs && record.bad > 0; ++k) {
-        smooth_about(grid_, around(record), u_, options_.min_jacobian, u_, exec_);
+      // Determinants of a field that passes are found once more, with J. Rounding may hold one of
+      // them below the bound then.
+      for (int k = 0; k < 2 && record.bad > 0; ++k) {
+        if (!repair(grid_, around(record), u_, options_.min_jacobian, exec_)) break;
         record = checked();
       }
       if (record.bad > 0) continue;
-      least_ = static_cast<double>(record.least);
+      least_ = record.least;
       return true;
     }
     std::swap(u_, scratch_);
@@ -239,10 +251,12 @@ class FusedGreedyLevel : public DeformableLevel {
   const RegisterOptions& options_;
   const Execution& exec_;
   SmoothOptions fluid_;
-  Tensor q_;  // of damped Gauss-Newton steps, or empty
+  std::vector<double> fluid_taps_;
+  Tensor q_;  // of damped Gauss-Newton steps, or empty; in f32
   Tensor u_, scratch_, g_, j_;
+  Tensor work_;  // of the smoothing in f64
   std::shared_ptr<void> state_, partials_;
-  Level level_ = {};
+  Level<T> level_ = {};
   Elastic elastic_ = {};
   int window_size_ = 5;
   double least_ = 1;
@@ -252,11 +266,13 @@ class FusedGreedyLevel : public DeformableLevel {
 
 std::unique_ptr<DeformableLevel> fused_greedy_level(const LevelImages& images, const Tensor& u,
     const RegisterOptions& options, const DeformableSettings& settings, const Execution& exec) {
-  Level level = {};
-  const bool fits =
-      is_fusable(images.fixed) && can_smooth(settings) && set_metrics(options.metrics, level) != 0;
-  if (!fits) return nullptr;
-  return std::make_unique<FusedGreedyLevel>(images, u, options, settings, exec);
+  if (!is_fusable(images.fixed)) return nullptr;
+  return with_type(u, [&]<class T>(T) -> std::unique_ptr<DeformableLevel> {
+    Level<T> level = {};
+    const bool fits = can_smooth<T>(settings) && set_metrics(options.metrics, level) != 0;
+    if (!fits) return nullptr;
+    return std::make_unique<FusedGreedyLevel<T>>(images, u, options, settings, exec);
+  });
 }
 
 }  // namespace similis::registration_internal

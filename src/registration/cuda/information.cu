@@ -154,9 +154,9 @@ __global__ __launch_bounds__(kTile) void histogram_kernel(const SIMILIS_GRID_CON
     const Voxel own(p, voxel);
     const Cell<double> cell(p, own.at);
     Moved moved = {.value = NAN, .slope = {}};
-    const bool counts_here = cell.is_inside &&
-                             (p.fixed_mask == nullptr || p.fixed_mask[voxel] != 0) &&
-                             (p.moving_mask == nullptr || cell.value(p, p.moving_mask) >= kInside);
+    const bool counts_here =
+        cell.is_inside && (p.fixed_mask == nullptr || p.fixed_mask[voxel] != 0) &&
+        (p.moving_mask == nullptr || cell.value(p, p.moving_mask) >= kInside<double>);
     if (counts_here) {
       ++counted;
       double corner[8];

@@ -158,21 +158,27 @@ struct LargestSquare {
   }
 };
 
-struct Dilate {
+template <class T> struct Dilate {
   Sizes sizes;
-  int axis, by;
-  std::int64_t stride;
-  Reals in, out;
+  int by;
+  const T* in;
+  T* out;
 
   __device__ void operator()(std::int64_t i) const {
-    int at[3];
+    int at[3], first[3], last[3];
     sizes.place(i, at);
-    const int extent = static_cast<int>(sizes.size[axis]);
-    double most = 0;
-    for (int k = max(at[axis] - by, 0); k <= min(at[axis] + by, extent - 1); ++k) {
-      most = fmax(most, in[i + (k - at[axis]) * stride]);
+    for (int a = 0; a < 3; ++a) {
+      first[a] = max(at[a] - by, 0);
+      last[a] = min(at[a] + by, static_cast<int>(sizes.size[a]) - 1);
     }
-    out.set(i, most);
+    T most = 0;
+    for (int z = first[2]; z <= last[2]; ++z) {
+      for (int y = first[1]; y <= last[1]; ++y) {
+        const T* const row = in + (std::int64_t{z} * sizes.size[1] + y) * sizes.size[0];
+        for (int x = first[0]; x <= last[0]; ++x) most = fmax(most, row[x]);
+      }
+    }
+    out[i] = most;
   }
 };
 
@@ -238,21 +244,39 @@ template <class T, int rank> struct CornerDeterminants {
   }
 };
 
+// Its flags alone.
+template <class T, int rank> struct CornerFlags {
+  CornerDeterminants<T, rank> of;
+
+  __device__ void operator()(std::int64_t i) const {
+    typename CornerDeterminants<T, rank>::Result found;
+    of(i, found);
+  }
+};
+
 template <class T, int rank>
-Determinants corner_determinants_of(const GridRows& rows, const T* u, const Box& box,
-    double accepted, T* flags, const Execution& exec) {
+CornerDeterminants<T, rank> corners_of(
+    const GridRows& rows, Reals u, const Box& box, double accepted, Reals flags) {
   CornerDeterminants<T, rank> body{.box = Sizes(box.size),
       .first = {},
       .size = {},
-      .u = u,
+      .u = u.as<T>(),
       .accepted = static_cast<T>(accepted),
-      .flags = flags};
+      .flags = flags.as<T>()};
   for (std::size_t a = 0; a < 3; ++a) {
     body.first[a] = static_cast<int>(box.first[a]);
     body.size[a] = static_cast<int>(rows.size[a]);
   }
-  const std::int64_t count = box.size[0] * box.size[1] * box.size[2];
-  const auto found = reduce(rows.device, count, exec, body);
+  return body;
+}
+
+std::int64_t voxels_of(const Box& box) { return box.size[0] * box.size[1] * box.size[2]; }
+
+template <class T, int rank>
+Determinants corner_determinants_of(const GridRows& rows, Reals u, const Box& box, double accepted,
+    Reals flags, const Execution& exec) {
+  const auto found =
+      reduce(rows.device, voxels_of(box), exec, corners_of<T, rank>(rows, u, box, accepted, flags));
   Determinants result;
   result.least = -found.largest[0];
   result.bad = static_cast<std::int64_t>(found.sum[0]);
@@ -349,20 +373,25 @@ Determinants corner_determinants(const GridRows& rows, Reals u, const Box& box, 
     Reals flags, const Execution& exec) {
   return with_type(u, [&]<class T>(T) {
     const auto find = rows.rank == 3 ? corner_determinants_of<T, 3> : corner_determinants_of<T, 2>;
-    return find(rows, u.as<T>(), box, accepted, flags.as<T>(), exec);
+    return find(rows, u, box, accepted, flags, exec);
   });
 }
 
-void dilate(const GridRows& rows, std::int64_t by, Reals flags, const Execution& exec) {
+void mark_folds(const GridRows& rows, Reals u, const Box& box, double accepted, std::int64_t by,
+    Reals flags, const Execution& exec) {
+  const std::int64_t voxels = voxels_of(box);
   const DType dtype = flags.is_f64() ? DType::f64 : DType::f32;
-  const Tensor held = allocate({rows.voxels()}, dtype, rows.device, exec);
-  std::int64_t stride = 1;
-  for (int axis = 0; axis < 3; ++axis) {
-    cuda::scale(rows.device, rows.voxels(), 1, flags, held, exec);
-    each(rows.device, rows.voxels(), exec,
-        Dilate{Sizes(rows.size), axis, static_cast<int>(by), stride, held, flags});
-    stride *= rows.size[static_cast<std::size_t>(axis)];
-  }
+  const Tensor bad = allocate({voxels}, dtype, rows.device, exec);
+  with_type(u, [&]<class T>(T) {
+    const auto mark = [&](const auto& of) { each(rows.device, voxels, exec, of); };
+    if (rows.rank == 3) {
+      mark(CornerFlags<T, 3>{corners_of<T, 3>(rows, u, box, accepted, bad)});
+    } else {
+      mark(CornerFlags<T, 2>{corners_of<T, 2>(rows, u, box, accepted, bad)});
+    }
+    mark(Dilate<T>{
+        Sizes(box.size), static_cast<int>(by), bad.template elements<T>(), flags.as<T>()});
+  });
 }
 
 }  // namespace similis::registration_internal::cuda

@@ -18,7 +18,7 @@ decltype(all::scale) scale;
 decltype(all::blend) blend;
 decltype(all::count_nonzero) count_nonzero;
 decltype(all::fill) fill;
-decltype(all::dilate) dilate;
+decltype(all::mark_folds) mark_folds;
 decltype(all::largest_square) largest_square;
 decltype(all::corner_determinants) corner_determinants;
 

@@ -20,10 +20,10 @@ struct Tiles {
   int x = 1, y = 1, z = 1;
   int columns = kColumns, rows = kRows, depth = 1;  // of a block
 
-  Tiles(const Level& level, int planes, const TileShape& shape = {})
-      : x((level.size[0] + shape.columns - 1) / shape.columns),
-        y((level.size[1] + shape.rows - 1) / shape.rows),
-        z((level.size[2] + planes - 1) / planes),
+  Tiles(const int (&size)[3], int planes, const TileShape& shape = {})
+      : x((size[0] + shape.columns - 1) / shape.columns),
+        y((size[1] + shape.rows - 1) / shape.rows),
+        z((size[2] + planes - 1) / planes),
         columns(shape.columns),
         rows(shape.rows),
         depth(planes) {}
@@ -35,15 +35,15 @@ constexpr int kLeastDepth = 4;
 // The depth with which the device ends first: blocks that do not run at once wait for others, and
 // each block takes `rim` planes more than its own.
 template <class... Parameters>
-Tiles best_tiles(const Level& level, int rim, Device device, void (*kernel)(Parameters...),
+Tiles best_tiles(const int (&size)[3], int rim, Device device, void (*kernel)(Parameters...),
     const TileShape& shape = {}, std::size_t shared_bytes = 0) {
   const std::int64_t at_once =
       std::int64_t{gpu::limits(device).multiprocessors} *
       std::max(gpu::blocks_per_multiprocessor(kernel, shape.threads, shared_bytes), 1);
-  Tiles best(level, level.size[2], shape);
+  Tiles best(size, size[2], shape);
   std::int64_t least = -1;
-  for (int depth = std::min(kLeastDepth, level.size[2]); depth <= level.size[2]; ++depth) {
-    const Tiles tiles(level, depth, shape);
+  for (int depth = std::min(kLeastDepth, size[2]); depth <= size[2]; ++depth) {
+    const Tiles tiles(size, depth, shape);
     const std::int64_t planes = (tiles.count() + at_once - 1) / at_once * (depth + rim);
     if (least >= 0 && planes >= least) continue;
     least = planes;
@@ -57,7 +57,7 @@ struct Place {
   int x0, y0, z0, z1, x, y;
   bool is_mine;
 
-  __device__ Place(const Level& p, const Tiles& tiles) {
+  template <class T> __device__ Place(const Volumes<T>& p, const Tiles& tiles) {
     const int block = static_cast<int>(blockIdx.x), t = static_cast<int>(threadIdx.x);
     x0 = block % tiles.x * tiles.columns;
     y0 = block / tiles.x % tiles.y * tiles.rows;

@@ -334,7 +334,7 @@ const Passes& cuda_passes() {
       .turn = cuda::turn,
       .round_to = cuda::round_to,
       .corner_determinants = cuda::corner_determinants,
-      .dilate = cuda::dilate,
+      .mark_folds = cuda::mark_folds,
       .to_floats = cuda::to_floats,
       .threshold = cuda::threshold,
       .normalize_mask = cuda::normalize_mask,

@@ -20,19 +20,19 @@ constexpr int kSums = 8;             // of a block: moments, bad determinants, N
 constexpr int kNumbers = kSums + 1;  // and the largest -determinant
 
 // The least of the determinants of one-sided differences; NaN if one is.
-__device__ __forceinline__ float least_determinant(const float (&change)[2][3][3]) {
-  float least = INFINITY, sum = 0;
+template <class T> __device__ __forceinline__ T least_determinant(const T (&change)[2][3][3]) {
+  T least = INFINITY, sum = 0;
 #pragma unroll
   for (int corner = 0; corner < 4; ++corner) {
-    const float* const y = change[corner & 1][1];
-    const float* const z = change[corner >> 1][2];
-    const float cross[3] = {fmaf(y[1], z[2], -(y[2] * z[1])), fmaf(y[2], z[0], -(y[0] * z[2])),
-        fmaf(y[0], z[1], -(y[1] * z[0]))};
+    const T* const y = change[corner & 1][1];
+    const T* const z = change[corner >> 1][2];
+    const T cross[3] = {fma(y[1], z[2], -(y[2] * z[1])), fma(y[2], z[0], -(y[0] * z[2])),
+        fma(y[0], z[1], -(y[1] * z[0]))};
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
-      const float* const x = change[side][0];
-      const float det = fmaf(x[0], cross[0], fmaf(x[1], cross[1], x[2] * cross[2]));
-      least = fminf(least, det);
+      const T* const x = change[side][0];
+      const T det = fma(x[0], cross[0], fma(x[1], cross[1], x[2] * cross[2]));
+      least = fmin(least, det);
       sum += det;
     }
   }
@@ -40,7 +40,8 @@ __device__ __forceinline__ float least_determinant(const float (&change)[2][3][3
 }
 
 // One thread, once all blocks are done.
-__device__ void finish(const Level& p, Iteration at, const double (&sums)[kNumbers]) {
+template <class T>
+__device__ void finish(const Level<T>& p, Iteration at, const double (&sums)[kNumbers]) {
   State& state = *p.state;
   const double n = sums[0];
   state.count = n;
@@ -56,14 +57,16 @@ __device__ void finish(const Level& p, Iteration at, const double (&sums)[kNumbe
   state.by_j = has_spread ? -factor * state.pearson / jj : 0;
   Record& record = state.records[at.record];
   record.bad = static_cast<unsigned long long>(sums[6]);
-  record.least = sums[7] > 0 ? NAN : -static_cast<float>(sums[8]);
+  record.least = sums[7] > 0 ? NAN : -sums[8];
   if (record.bad > 0) state.limit = at.number;
 }
 
-__global__ __launch_bounds__(kTile, 3) void warp_kernel(const SIMILIS_GRID_CONSTANT Level p,
-    const SIMILIS_GRID_CONSTANT Tiles tiles, const Iteration at, const float* u) {
+template <class T>
+__global__ __launch_bounds__(kTile, sizeof(T) == sizeof(float) ? 3 : 2) void warp_kernel(
+    const SIMILIS_GRID_CONSTANT Level<T> p, const SIMILIS_GRID_CONSTANT Tiles tiles,
+    const Iteration at, const T* u) {
   if (!at.runs(p.state)) return;
-  __shared__ float planes[3][kPlane];
+  __shared__ T planes[3][kPlane];
   const int t = static_cast<int>(threadIdx.x);
   const Place place(p, tiles);
   const int x = place.x, y = place.y;
@@ -81,9 +84,9 @@ __global__ __launch_bounds__(kTile, 3) void warp_kernel(const SIMILIS_GRID_CONST
   }
   // Pointers move from plane to plane: places that are formed anew cost more than all arithmetic.
   const std::int64_t plane_numbers = 3 * plane_voxels;
-  const float* coming = u + max(place.z0 - 1, 0) * plane_numbers;  // the plane to fetch
+  const T* coming = u + max(place.z0 - 1, 0) * plane_numbers;  // the plane to fetch
   int coming_z = place.z0 - 1;
-  float next[kLoads];
+  T next[kLoads];
   const auto fetch = [&] {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
@@ -93,13 +96,13 @@ __global__ __launch_bounds__(kTile, 3) void warp_kernel(const SIMILIS_GRID_CONST
     if (coming_z >= 0 && coming_z + 1 < p.size[2]) coming += plane_numbers;
     ++coming_z;
   };
-  const auto store = [&](float* plane) {
+  const auto store = [&](T* plane) {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       if ((i + 1) * kTile <= kPlane || t + i * kTile < kPlane) plane[t + i * kTile] = next[i];
     }
   };
-  float moments[6] = {}, most = -INFINITY;
+  T moments[6] = {}, most = -INFINITY;
   int bad = 0, nans = 0;
   fetch();
   store(planes[2]);
@@ -107,26 +110,26 @@ __global__ __launch_bounds__(kTile, 3) void warp_kernel(const SIMILIS_GRID_CONST
   store(planes[0]);
   fetch();
   __syncthreads();
-  float before[3];
+  T before[3];
 #pragma unroll
   for (int c = 0; c < 3; ++c) before[c] = planes[2][own + c];
   __syncthreads();
-  float *plane_here = planes[0], *plane_behind = planes[1];
+  T *plane_here = planes[0], *plane_behind = planes[1];
   auto voxel = static_cast<unsigned>(place.z0 * plane_voxels + std::int64_t{y} * p.size[0] + x);
   for (int z = place.z0; z < place.z1; ++z) {
     store(plane_behind);
     fetch();
     __syncthreads();
-    const float *const here = plane_here + own, *const behind = plane_behind + own;
+    const T *const here = plane_here + own, *const behind = plane_behind + own;
     if (place.is_mine) {
-      const float moved[3] = {static_cast<float>(x) + here[0], static_cast<float>(y) + here[1],
-          static_cast<float>(z) + here[2]};
+      const T moved[3] = {
+          static_cast<T>(x) + here[0], static_cast<T>(y) + here[1], static_cast<T>(z) + here[2]};
       // Determinants are found while these loads are under way.
-      const Cell<float> cell(p, moved);
-      float corner[8];
+      const Cell<T> cell(p, moved);
+      T corner[8];
       cell.load(p, p.moving, corner);
-      const float f = p.fixed[voxel];
-      float change[2][3][3];  // forwards and backwards, along an axis, of a component
+      const T f = p.fixed[voxel];
+      T change[2][3][3];  // forwards and backwards, along an axis, of a component
       const int places[3] = {x, y, z};
       bool is_inner = true;
 #pragma unroll
@@ -135,8 +138,8 @@ __global__ __launch_bounds__(kTile, 3) void warp_kernel(const SIMILIS_GRID_CONST
         is_inner = is_inner && places[a] > 0 && places[a] + 1 < p.size[a];
 #pragma unroll
         for (int c = 0; c < 3; ++c) {
-          const float after = a == 2 ? behind[c] : here[c + kSteps[a & 1]],
-                      previous = a == 2 ? before[c] : here[c - kSteps[a & 1]];
+          const T after = a == 2 ? behind[c] : here[c + kSteps[a & 1]],
+                  previous = a == 2 ? before[c] : here[c - kSteps[a & 1]];
           change[0][a][c] = after - here[c];
           change[1][a][c] = here[c] - previous;
           if (a == c) {
@@ -151,12 +154,12 @@ __global__ __launch_bounds__(kTile, 3) void warp_kernel(const SIMILIS_GRID_CONST
           const bool has_next = places[a] + 1 < p.size[a], has_previous = places[a] > 0;
 #pragma unroll
           for (int c = 0; c < 3; ++c) {
-            if (!has_next) change[0][a][c] = has_previous ? change[1][a][c] : a == c ? 1.0f : 0.0f;
+            if (!has_next) change[0][a][c] = has_previous ? change[1][a][c] : a == c ? T(1) : T(0);
             if (!has_previous) change[1][a][c] = change[0][a][c];
           }
         }
       }
-      const float least = least_determinant(change);
+      const T least = least_determinant(change);
       if (!(least >= p.min_jacobian)) {
         ++bad;
         Record& record = p.state->records[at.record];
@@ -167,18 +170,18 @@ __global__ __launch_bounds__(kTile, 3) void warp_kernel(const SIMILIS_GRID_CONST
         }
       }
       nans += isnan(least) ? 1 : 0;
-      most = fmaxf(most, -least);
-      float value = NAN;
+      most = fmax(most, -least);
+      T value = NAN;
       const bool counts = cell.is_inside && (p.fixed_mask == nullptr || p.fixed_mask[voxel] != 0) &&
-                          (p.moving_mask == nullptr || cell.value(p, p.moving_mask) >= kInside);
+                          (p.moving_mask == nullptr || cell.value(p, p.moving_mask) >= kInside<T>);
       if (counts) {
         value = cell.value(corner);
         moments[0] += 1;
         moments[1] += f;
         moments[2] += value;
-        moments[3] = fmaf(f, f, moments[3]);
-        moments[4] = fmaf(value, value, moments[4]);
-        moments[5] = fmaf(f, value, moments[5]);
+        moments[3] = fma(f, f, moments[3]);
+        moments[4] = fma(value, value, moments[4]);
+        moments[5] = fma(f, value, moments[5]);
       }
       p.j[voxel] = value;
     }
@@ -194,20 +197,27 @@ __global__ __launch_bounds__(kTile, 3) void warp_kernel(const SIMILIS_GRID_CONST
   sums[6] = bad;
   sums[7] = nans;
   double all[kNumbers];
-  if (!is_last_block<kSums>(sums, most, p.partials, &p.state->tickets[0], all)) return;
+  if (!is_last_block<kSums>(sums, static_cast<double>(most), p.partials, &p.state->tickets[0], all))
+    return;
   if (t == 0) finish(p, at, all);
 }
 
 }  // namespace
 
-std::int64_t warp_numbers(const Level& level) {
-  return Tiles(level, kLeastDepth).count() * kNumbers;
+template <class T> std::int64_t warp_numbers(const Level<T>& level) {
+  return Tiles(level.size, kLeastDepth).count() * kNumbers;
 }
 
-void launch_warp(const Level& level, Iteration at, const float* u, const Execution& exec) {
-  const Tiles tiles = best_tiles(level, 2, level.device, warp_kernel);
+template <class T>
+void launch_warp(const Level<T>& level, Iteration at, const T* u, const Execution& exec) {
+  const Tiles tiles = best_tiles(level.size, 2, level.device, warp_kernel<T>);
   gpu::launch("register", exec.queue.handle, static_cast<unsigned>(tiles.count()), kTile, 0,
-      warp_kernel, level, tiles, at, u);
+      warp_kernel<T>, level, tiles, at, u);
 }
+
+template std::int64_t warp_numbers(const Level<float>&);
+template std::int64_t warp_numbers(const Level<double>&);
+template void launch_warp(const Level<float>&, Iteration, const float*, const Execution&);
+template void launch_warp(const Level<double>&, Iteration, const double*, const Execution&);
 
 }  // namespace similis::registration_internal::cuda

@@ -9,23 +9,29 @@
 // the other loads of two voxels need more registers than that saves.
 //
 // Images are in [0, 1], which f32 sums of one window hold to 1e-5 of smooth_dr·k. A voxel whose J
-// is NaN does not count: it is 0 in all sums, and has no slope.
+// is NaN does not count: it is 0 in all sums, and has no slope. In f64 a block fits 48 KB of shared
+// memory for windows of 3 and 5.
 #include "src/lncc/formula.h"
 #include "src/registration/cuda/cell.cuh"
 #include "src/registration/cuda/fused.h"
 #include "src/registration/cuda/last_block.cuh"
+#include "src/registration/cuda/rounding.cuh"
 #include "src/registration/cuda/tiles.cuh"
 
 namespace similis::registration_internal::cuda {
 namespace {
 
-constexpr int kRun = 4;              // sums along x that a thread forms at once
-constexpr float kSmoothing = 1e-5f;  // LnccOptions' smooth_nr and smooth_dr
+constexpr int kRun = 4;  // sums along x that a thread forms at once
+template <class T> constexpr T kSmoothing = static_cast<T>(1e-5);  // LnccOptions' nr and dr
+template <class T> constexpr bool kIsF32 = sizeof(T) == sizeof(float);
 
 // Blocks of a multiprocessor, which bound the registers of a thread.
-template <int radius> constexpr int kBlocks = radius < 3 ? 3 : 2;
+template <int radius, class T> constexpr int kBlocks = kIsF32<T> ? radius < 3 ? 3 : 2 : 1;
 // Likewise where a thread takes two voxels.
-template <int radius> constexpr int kPairBlocks = radius < 3 ? 2 : 1;
+template <int radius, class T> constexpr int kPairBlocks = kIsF32<T>&& radius < 3 ? 2 : 1;
+
+// 16 bytes that are loaded and stored at once.
+template <class T> struct alignas(16) Together { T values[16 / sizeof(T)]; };
 
 // What a tile with its rim takes.
 template <int radius, int own_rows = kRows> struct Rim {
@@ -38,14 +44,14 @@ template <int radius, int own_rows = kRows> struct Rim {
 
 // The voxels of a plane that a thread brings to a tile with its rim, while the plane before is at
 // work. Pointers move from plane to plane: places that are formed anew cost more than all sums.
-template <int radius, int maps, int own_rows = kRows> class Coming {
+template <class T, int radius, int maps, int own_rows = kRows> class Coming {
   using R = Rim<radius, own_rows>;
 
  public:
   static constexpr int kCount = (R::rows * R::columns + kTile - 1) / kTile;
 
   // The first plane is the tile's first of its rim.
-  __device__ Coming(const Level& p, const Place& place, const float* const (&of)[maps])
+  __device__ Coming(const Level<T>& p, const Place& place, const T* const (&of)[maps])
       : z_(place.z0 - radius), plane_(std::int64_t{p.size[0]} * p.size[1]) {
 #pragma unroll
     for (int q = 0; q < maps; ++q) from_[q] = of[q] + max(z_, 0) * plane_;
@@ -61,7 +67,7 @@ template <int radius, int maps, int own_rows = kRows> class Coming {
   }
 
   // outside: what a voxel has that no grid has.
-  __device__ __forceinline__ void fetch(const Level& p, const float (&outside)[maps]) {
+  __device__ __forceinline__ void fetch(const Level<T>& p, const T (&outside)[maps]) {
     const bool is_plane = z_ >= 0 && z_ < p.size[2];
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
@@ -93,49 +99,61 @@ template <int radius, int maps, int own_rows = kRows> class Coming {
 
   int z_;
   std::int64_t plane_;
-  const float* from_[maps];
+  const T* from_[maps];
   int at_[kCount], to_[kCount];
   bool exists_[kCount];
-  float values_[kCount][maps];
+  T values_[kCount][maps];
 };
 
 // sums[o] = Σ_k values[o + k], k ≤ 2·radius. Neighbouring sums share what all of them hold.
-template <int radius, int count>
-__device__ __forceinline__ float4 run_sums(const float (&values)[count]) {
+template <int radius, class T, int count>
+__device__ __forceinline__ void run_sums(const T (&values)[count], T (&sums)[kRun]) {
   static_assert(kRun == 4);
-  float shared = radius > 1 ? values[3] : 0;
+  T shared = radius > 1 ? values[3] : 0;
 #pragma unroll
   for (int k = 4; k <= 2 * radius; ++k) shared += values[k];
-  const float before = values[1] + values[2],
-              behind = values[2 * radius + 1] + values[2 * radius + 2];
-  return make_float4(shared + (values[0] + before), shared + (before + values[2 * radius + 1]),
-      shared + (values[2] + behind), shared + (behind + values[2 * radius + 3]));
+  const T before = values[1] + values[2], behind = values[2 * radius + 1] + values[2 * radius + 2];
+  sums[0] = shared + (values[0] + before);
+  sums[1] = shared + (before + values[2 * radius + 1]);
+  sums[2] = shared + (values[2] + behind);
+  sums[3] = shared + (behind + values[2 * radius + 3]);
 }
 
-template <int vectors>
-__device__ __forceinline__ void load_run(const float* from, float (&to)[kRun * vectors]) {
+// from, to: aligned to 16 bytes in shared memory.
+template <class T, int count>
+__device__ __forceinline__ void load_run(const T* from, T (&to)[count]) {
+  constexpr int kAtOnce = 16 / sizeof(T);
 #pragma unroll
-  for (int v = 0; v < vectors; ++v) {
-    const float4 four = *reinterpret_cast<const float4*>(from + kRun * v);
-    to[kRun * v] = four.x;
-    to[kRun * v + 1] = four.y;
-    to[kRun * v + 2] = four.z;
-    to[kRun * v + 3] = four.w;
+  for (int i = 0; i < count; i += kAtOnce) {
+    const auto together = *reinterpret_cast<const Together<T>*>(from + i);
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) to[i + k] = together.values[k];
+  }
+}
+
+template <class T> __device__ __forceinline__ void store_run(const T (&run)[kRun], T* to) {
+  constexpr int kAtOnce = 16 / sizeof(T);
+#pragma unroll
+  for (int i = 0; i < kRun; i += kAtOnce) {
+    Together<T> together;
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) together.values[k] = run[i + k];
+    *reinterpret_cast<Together<T>*>(to + i) = together;
   }
 }
 
 // Sums of a thread's own window: along y from shared memory, along z by a ring of planes.
-template <int radius, int maps> struct OwnWindow {
+template <class T, int radius, int maps> struct OwnWindow {
   static constexpr int kWindow = 2 * radius + 1;
-  float ring[kWindow][maps] = {};
+  T ring[kWindow][maps] = {};
 
   __device__ __forceinline__ void add(
-      int slot, const float (&sums)[maps][Rim<radius>::rows][kColumns], float (&window)[maps]) {
+      int slot, const T (&sums)[maps][Rim<radius>::rows][kColumns], T (&window)[maps]) {
     const int row = static_cast<int>(threadIdx.x) / kColumns,
               column = static_cast<int>(threadIdx.x) % kColumns;
 #pragma unroll
     for (int q = 0; q < maps; ++q) {
-      float sum = sums[q][row][column];
+      T sum = sums[q][row][column];
 #pragma unroll
       for (int dy = 1; dy < kWindow; ++dy) sum += sums[q][row + dy][column];
       ring[slot][q] = sum;
@@ -151,18 +169,17 @@ constexpr int kPairRows = kPair * kRows;
 
 // Sums of the windows of a thread's pair. What both windows hold along y is added once, so that
 // two windows read 2·radius + 2 sums of a plane and not 4·radius + 2.
-template <int radius, int maps> struct PairWindows {
+template <class T, int radius, int maps> struct PairWindows {
   static constexpr int kWindow = 2 * radius + 1;
-  float ring[kWindow][maps][kPair] = {};
+  T ring[kWindow][maps][kPair] = {};
 
   __device__ __forceinline__ void add(int slot,
-      const float (&sums)[maps][Rim<radius, kPairRows>::rows][kColumns],
-      float (&window)[kPair][maps]) {
+      const T (&sums)[maps][Rim<radius, kPairRows>::rows][kColumns], T (&window)[kPair][maps]) {
     const int row = kPair * (static_cast<int>(threadIdx.x) / kColumns),
               column = static_cast<int>(threadIdx.x) % kColumns;
 #pragma unroll
     for (int q = 0; q < maps; ++q) {
-      float shared = sums[q][row + 1][column];
+      T shared = sums[q][row + 1][column];
 #pragma unroll
       for (int dy = 2; dy < kWindow; ++dy) shared += sums[q][row + dy][column];
       ring[slot][q][0] = sums[q][row][column] + shared;
@@ -178,7 +195,7 @@ template <int radius, int maps> struct PairWindows {
 };
 
 // One thread, once all blocks are done.
-__device__ void finish(const Level& p, Iteration at, double sum) {
+template <class T> __device__ void finish(const Level<T>& p, Iteration at, double sum) {
   State& state = *p.state;
   const double value = static_cast<double>(p.lncc_weight) * sum / state.count +
                        static_cast<double>(p.ncc_weight) * state.pearson;
@@ -202,33 +219,42 @@ __device__ void finish(const Level& p, Iteration at, double sum) {
   }
 }
 
-template <int radius>
-__global__ __launch_bounds__(kTile, kPairBlocks<radius>) void windows_kernel(
-    const SIMILIS_GRID_CONSTANT Level p, const SIMILIS_GRID_CONSTANT Tiles tiles,
-    const Iteration at, float* slopes) {
+__device__ __forceinline__ lncc_internal::Correlation<float> correlation(
+    const lncc_internal::Moments<float>& m, const lncc_internal::Constants<float>& constants) {
+  return lncc_internal::squared_correlation_f32(m, constants);
+}
+__device__ __forceinline__ lncc_internal::Correlation<double> correlation(
+    const lncc_internal::Moments<double>& m, const lncc_internal::Constants<double>& constants) {
+  return lncc_internal::squared_correlation(m, constants);
+}
+
+template <class T, int radius>
+__global__ __launch_bounds__(kTile, (kPairBlocks<radius, T>)) void windows_kernel(
+    const SIMILIS_GRID_CONSTANT Level<T> p, const SIMILIS_GRID_CONSTANT Tiles tiles,
+    const Iteration at, T* slopes) {
   using R = Rim<radius, kPairRows>;
   constexpr int kWindow = 2 * radius + 1, kProducts = 6;
   if (!at.runs(p.state)) return;
-  __shared__ __align__(16) float images[3][R::rows][R::pitch];  // F, J, 1 where it counts
-  __shared__ __align__(16) float sums[kProducts][R::rows][kColumns];
+  __shared__ __align__(16) T images[3][R::rows][R::pitch];  // F, J, 1 where it counts
+  __shared__ __align__(16) T sums[kProducts][R::rows][kColumns];
   const Place place(p, tiles);
   const int t = static_cast<int>(threadIdx.x);
-  constexpr float k = kWindow * kWindow * kWindow;
-  const lncc_internal::Constants<float> constants{kSmoothing * k, kSmoothing * k};
-  PairWindows<radius, kProducts> own_windows;
+  constexpr T k = kWindow * kWindow * kWindow;
+  const lncc_internal::Constants<T> constants{kSmoothing<T> * k, kSmoothing<T> * k};
+  PairWindows<T, radius, kProducts> own_windows;
   const int row = kPair * (t / kColumns), column = t % kColumns, y = place.y0 + row;
   unsigned counted[kPair] = {};  // bit i: the own voxel of i planes before counts
-  float value = 0;
+  T value = 0;
   const std::int64_t plane = std::int64_t{p.size[0]} * p.size[1], voxels = p.voxels();
   std::int64_t voxel = place.z0 * plane + std::int64_t{y} * p.size[0] + place.x;
-  Coming<radius, 2, kPairRows> coming(p, place, {p.fixed, p.j});
+  Coming<T, radius, 2, kPairRows> coming(p, place, {p.fixed, p.j});
   coming.fetch(p, {0, NAN});
   for (int z0 = place.z0 - radius; z0 < place.z1 + radius; z0 += kWindow) {
 #pragma unroll
     for (int slot = 0; slot < kWindow; ++slot) {
       const int z = z0 + slot;
       if (z >= place.z1 + radius) break;
-      coming.each([&](int to, const float(&of)[2]) {
+      coming.each([&](int to, const T(&of)[2]) {
         const bool counts = !isnan(of[1]);
         (&images[0][0][0])[to] = counts ? of[0] : 0;
         (&images[1][0][0])[to] = counts ? of[1] : 0;
@@ -245,22 +271,24 @@ __global__ __launch_bounds__(kTile, kPairBlocks<radius>) void windows_kernel(
       for (int i = 0; i < (2 * R::runs + kTile - 1) / kTile; ++i) {
         const int task = t + i * kTile;
         if (task >= 2 * R::runs) break;
-        const int run = task % R::runs, of_row = run / (kColumns / kRun),
-                  of_column = run % (kColumns / kRun) * kRun;
-        float f[kRun * R::vectors], j[kRun * R::vectors];
-        load_run<R::vectors>(&images[0][of_row][of_column], f);
-        load_run<R::vectors>(&images[1][of_row][of_column], j);
-        const auto store = [&](int q, const float(&values)[kRun * R::vectors]) {
-          *reinterpret_cast<float4*>(&sums[q][of_row][of_column]) = run_sums<radius>(values);
+        const int number = task % R::runs, of_row = number / (kColumns / kRun),
+                  of_column = number % (kColumns / kRun) * kRun;
+        T f[kRun * R::vectors], j[kRun * R::vectors];
+        load_run(&images[0][of_row][of_column], f);
+        load_run(&images[1][of_row][of_column], j);
+        const auto store = [&](int q, const T(&values)[kRun * R::vectors]) {
+          T run[kRun];
+          run_sums<radius>(values, run);
+          store_run(run, &sums[q][of_row][of_column]);
         };
         if (task < R::runs) {
-          float w[kRun * R::vectors];
-          load_run<R::vectors>(&images[2][of_row][of_column], w);
+          T w[kRun * R::vectors];
+          load_run(&images[2][of_row][of_column], w);
           store(0, w);
           store(1, f);
           store(2, j);
         } else {
-          float fj[kRun * R::vectors];
+          T fj[kRun * R::vectors];
 #pragma unroll
           for (int e = 0; e < kRun * R::vectors; ++e) {
             fj[e] = f[e] * j[e];
@@ -273,30 +301,30 @@ __global__ __launch_bounds__(kTile, kPairBlocks<radius>) void windows_kernel(
         }
       }
       __syncthreads();
-      float windows[kPair][kProducts];
+      T windows[kPair][kProducts];
       own_windows.add(slot, sums, windows);
       const int out = z - radius;
       if (out < place.z0 || place.x >= p.size[0]) continue;
 #pragma unroll
       for (int v = 0; v < kPair; ++v) {
         if (y + v >= p.size[1]) break;
-        const float(&window)[kProducts] = windows[v];
-        float by_mean = 0, by_square = 0, by_product = 0;
+        const T(&window)[kProducts] = windows[v];
+        T by_mean = 0, by_square = 0, by_product = 0;
         if ((counted[v] >> radius & 1) != 0) {
-          const float inverse = window[0] == k ? 1 / k : 1 / window[0];
-          const float f = window[1] * inverse, j = window[2] * inverse;
+          const T inverse = window[0] == k ? 1 / k : 1 / window[0];
+          const T f = window[1] * inverse, j = window[2] * inverse;
           const auto c =
-              lncc_internal::squared_correlation_f32({.a = k * fmaf(-f, j, window[5] * inverse),
-                                                         .b = k * fmaf(-f, f, window[3] * inverse),
-                                                         .c = k * fmaf(-j, j, window[4] * inverse)},
+              correlation(lncc_internal::Moments<T>{.a = k * fma(-f, j, window[5] * inverse),
+                              .b = k * fma(-f, f, window[3] * inverse),
+                              .c = k * fma(-j, j, window[4] * inverse)},
                   constants);
           value += c.value;
-          const float scale = p.lncc_weight * k * inverse;
-          by_mean = -scale * fmaf(2 * c.gradient.c, j, c.gradient.a * f);
+          const T scale = p.lncc_weight * k * inverse;
+          by_mean = -scale * fma(2 * c.gradient.c, j, c.gradient.a * f);
           by_square = 2 * scale * c.gradient.c;
           by_product = scale * c.gradient.a;
         }
-        float* const to = slopes + voxel + v * p.size[0];
+        T* const to = slopes + voxel + v * p.size[0];
         to[0] = by_mean;
         to[voxels] = by_square;
         to[2 * voxels] = by_product;
@@ -310,33 +338,33 @@ __global__ __launch_bounds__(kTile, kPairBlocks<radius>) void windows_kernel(
   if (t == 0) finish(p, at, all[0]);
 }
 
-template <int radius>
-__global__ __launch_bounds__(kTile, kBlocks<radius>) void slopes_kernel(
-    const SIMILIS_GRID_CONSTANT Level p, const SIMILIS_GRID_CONSTANT Tiles tiles,
-    const Iteration at, const float* slopes, const float* u, float* g) {
+template <class T, int radius>
+__global__ __launch_bounds__(kTile, (kBlocks<radius, T>)) void slopes_kernel(
+    const SIMILIS_GRID_CONSTANT Level<T> p, const SIMILIS_GRID_CONSTANT Tiles tiles,
+    const Iteration at, const T* slopes, const T* u, T* g) {
   using R = Rim<radius>;
   constexpr int kWindow = 2 * radius + 1, kSlopes = 3;
   if (!at.runs(p.state)) return;
-  __shared__ __align__(16) float maps[kSlopes][R::rows][R::pitch];
-  __shared__ __align__(16) float sums[kSlopes][R::rows][kColumns];
+  __shared__ __align__(16) T maps[kSlopes][R::rows][R::pitch];
+  __shared__ __align__(16) T sums[kSlopes][R::rows][kColumns];
   const Place place(p, tiles);
   const int t = static_cast<int>(threadIdx.x);
-  const auto by_f = static_cast<float>(p.state->by_f), by_j = static_cast<float>(p.state->by_j),
-             mean_f = static_cast<float>(p.state->mean_f),
-             mean_j = static_cast<float>(p.state->mean_j);
-  OwnWindow<radius, kSlopes> own_window;
+  const auto by_f = static_cast<T>(p.state->by_f), by_j = static_cast<T>(p.state->by_j),
+             mean_f = static_cast<T>(p.state->mean_f), mean_j = static_cast<T>(p.state->mean_j);
+  const Rounding<T> rounded(p.state->g_unit);
+  OwnWindow<T, radius, kSlopes> own_window;
   const std::int64_t plane = std::int64_t{p.size[0]} * p.size[1], voxels = p.voxels(),
                      own = place.z0 * plane +
                            std::int64_t{min(place.y, p.size[1] - 1)} * p.size[0] +
                            min(place.x, p.size[0] - 1);
-  Coming<radius, kSlopes> coming(p, place, {slopes, slopes + voxels, slopes + 2 * voxels});
+  Coming<T, radius, kSlopes> coming(p, place, {slopes, slopes + voxels, slopes + 2 * voxels});
   // The own voxel of the plane after this one: its loads, and those of M's corners, are under way
   // while the sums of a plane are formed. A gradient that was read where it is written kept the
   // kernel waiting for half of its time.
   auto voxel = static_cast<unsigned>(own);
-  const float *own_u = u + 3 * own, *own_g = g + 3 * own;
-  float* to = g + 3 * own;
-  float next_u[3], next_g[3] = {}, next_j, next_f;
+  const T *own_u = u + 3 * own, *own_g = g + 3 * own;
+  T* to = g + 3 * own;
+  T next_u[3], next_g[3] = {}, next_j, next_f;
   const auto fetch_own = [&] {
     next_j = p.j[voxel];
     next_f = p.fixed[voxel];
@@ -354,14 +382,14 @@ __global__ __launch_bounds__(kTile, kBlocks<radius>) void slopes_kernel(
       const int z = z0 + slot;
       if (z >= place.z1 + radius) break;
       const int out = z - radius;
-      const float j = next_j, f = next_f;
-      const float moved[3] = {static_cast<float>(place.x) + next_u[0],
-          static_cast<float>(place.y) + next_u[1], static_cast<float>(out) + next_u[2]};
-      const Cell<float> cell(p, moved);
-      float before[3];  // of the gradient
+      const T j = next_j, f = next_f;
+      const T moved[3] = {static_cast<T>(place.x) + next_u[0], static_cast<T>(place.y) + next_u[1],
+          static_cast<T>(out) + next_u[2]};
+      const Cell<T> cell(p, moved);
+      T before[3];  // of the gradient
 #pragma unroll
-      for (int c = 0; c < 3; ++c) before[c] = next_g[c];
-      float corner[8] = {};
+      for (int c = 0; c < 3; ++c) before[c] = rounded(next_g[c]);
+      T corner[8] = {};
       if (out >= place.z0) {
         if (!isnan(j)) cell.load(p, p.moving, corner);
         if (out + 1 < place.z1) {
@@ -371,7 +399,7 @@ __global__ __launch_bounds__(kTile, kBlocks<radius>) void slopes_kernel(
           fetch_own();
         }
       }
-      coming.each([&](int to, const float(&of)[kSlopes]) {
+      coming.each([&](int to, const T(&of)[kSlopes]) {
 #pragma unroll
         for (int q = 0; q < kSlopes; ++q) (&maps[q][0][0])[to] = of[q];
       });
@@ -381,53 +409,78 @@ __global__ __launch_bounds__(kTile, kBlocks<radius>) void slopes_kernel(
       for (int i = 0; i < (kSlopes * R::runs + kTile - 1) / kTile; ++i) {
         const int task = t + i * kTile;
         if (task >= kSlopes * R::runs) break;
-        const int q = task / R::runs, run = task - q * R::runs;
-        const int row = run / (kColumns / kRun), first = run % (kColumns / kRun) * kRun;
-        float values[kRun * R::vectors];
-        load_run<R::vectors>(&maps[q][row][first], values);
-        *reinterpret_cast<float4*>(&sums[q][row][first]) = run_sums<radius>(values);
+        const int q = task / R::runs, number = task - q * R::runs;
+        const int row = number / (kColumns / kRun), first = number % (kColumns / kRun) * kRun;
+        T values[kRun * R::vectors], run[kRun];
+        load_run(&maps[q][row][first], values);
+        run_sums<radius>(values, run);
+        store_run(run, &sums[q][row][first]);
       }
       __syncthreads();
-      float window[kSlopes];
+      T window[kSlopes];
       own_window.add(slot, sums, window);
       if (out < place.z0 || !place.is_mine) continue;
-      float slope[3] = {};
+      T slope[3] = {};
       if (!isnan(j)) {
-        const float by_value = fmaf(j, window[1], fmaf(f, window[2], window[0])) +
-                               fmaf(by_f, f - mean_f, by_j * (j - mean_j));
+        const T by_value = fma(j, window[1], fma(f, window[2], window[0])) +
+                           fma(by_f, f - mean_f, by_j * (j - mean_j));
         cell.slope(p, corner, slope);
 #pragma unroll
-        for (float& number : slope) number *= by_value;
+        for (T& number : slope) number *= by_value;
       }
 #pragma unroll
-      for (int c = 0; c < 3; ++c) to[c] = fmaf(p.momentum, before[c], slope[c]);
+      for (int c = 0; c < 3; ++c) to[c] = fma(p.momentum, before[c], slope[c]);
       to += 3 * plane;
     }
   }
 }
 
+// The kernel of a window size; null where there is none.
+template <class T> auto windows_kernel_of(int window_size) {
+  if constexpr (kIsF32<T>) {
+    if (window_size == 7) return windows_kernel<T, 3>;
+  }
+  return window_size == 3 ? windows_kernel<T, 1> : windows_kernel<T, 2>;
+}
+template <class T> auto slopes_kernel_of(int window_size) {
+  if constexpr (kIsF32<T>) {
+    if (window_size == 7) return slopes_kernel<T, 3>;
+  }
+  return window_size == 3 ? slopes_kernel<T, 1> : slopes_kernel<T, 2>;
+}
+
 }  // namespace
 
-std::int64_t windows_numbers(const Level& level) { return Tiles(level, kLeastDepth).count() * 2; }
+template <class T> std::int64_t windows_numbers(const Level<T>& level) {
+  return Tiles(level.size, kLeastDepth).count() * 2;
+}
 
+template <class T>
 void launch_windows(
-    const Level& level, Iteration at, int window_size, float* slopes, const Execution& exec) {
-  const auto kernel = window_size == 3   ? windows_kernel<1>
-                      : window_size == 5 ? windows_kernel<2>
-                                         : windows_kernel<3>;
-  const Tiles tiles = best_tiles(level, window_size - 1, level.device, kernel, {.rows = kPairRows});
+    const Level<T>& level, Iteration at, int window_size, T* slopes, const Execution& exec) {
+  const auto kernel = windows_kernel_of<T>(window_size);
+  const Tiles tiles =
+      best_tiles(level.size, window_size - 1, level.device, kernel, {.rows = kPairRows});
   gpu::launch("register", exec.queue.handle, static_cast<unsigned>(tiles.count()), kTile, 0, kernel,
       level, tiles, at, slopes);
 }
 
-void launch_slopes(const Level& level, Iteration at, int window_size, const float* slopes,
-    const float* u, float* g, const Execution& exec) {
-  const auto kernel = window_size == 3   ? slopes_kernel<1>
-                      : window_size == 5 ? slopes_kernel<2>
-                                         : slopes_kernel<3>;
-  const Tiles tiles = best_tiles(level, window_size - 1, level.device, kernel);
+template <class T>
+void launch_slopes(const Level<T>& level, Iteration at, int window_size, const T* slopes,
+    const T* u, T* g, const Execution& exec) {
+  const auto kernel = slopes_kernel_of<T>(window_size);
+  const Tiles tiles = best_tiles(level.size, window_size - 1, level.device, kernel);
   gpu::launch("register", exec.queue.handle, static_cast<unsigned>(tiles.count()), kTile, 0, kernel,
       level, tiles, at, slopes, u, g);
 }
+
+template std::int64_t windows_numbers(const Level<float>&);
+template std::int64_t windows_numbers(const Level<double>&);
+template void launch_windows(const Level<float>&, Iteration, int, float*, const Execution&);
+template void launch_windows(const Level<double>&, Iteration, int, double*, const Execution&);
+template void launch_slopes(
+    const Level<float>&, Iteration, int, const float*, const float*, float*, const Execution&);
+template void launch_slopes(
+    const Level<double>&, Iteration, int, const double*, const double*, double*, const Execution&);
 
 }  // namespace similis::registration_internal::cuda
