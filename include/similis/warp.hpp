@@ -79,7 +79,7 @@ struct SampleOptions {
 
 /// The image at A·x + S·u(x), or at S·v(x): [N,C,…] in the image's dtype on its device.
 /// Throws InvalidArgument if shapes, dtypes, devices or options do not fit.
-/// Workspace: none for linear and nearest; the image in f32 (f64 for f64) for cubic with prefilter.
+/// Workspace: none; for cubic with prefilter the image in f32 (f64 for f64), on a GPU twice.
 SIMILIS_API Tensor sample(
     const TensorView& image, const SampleOptions& options = {}, const Execution& exec = {});
 
