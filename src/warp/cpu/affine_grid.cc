@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and affine grids on the CPU: plain loops over rows in f64, bound by memory.
+// Copies and affine grids on the CPU: plain loops over parts of rows in f64.
 #include <algorithm>
 #include <vector>
 
@@ -26,6 +26,11 @@ std::int64_t row_count(const TensorView& view, int axes) {
   return count;
 }
 
+// Part of a row.
+struct Part {
+  std::int64_t start, count;
+};
+
 struct GridRow {
   const Plan& plan;
   std::int64_t n, z, y;
@@ -34,45 +39,106 @@ struct GridRow {
     const Axis& a = plan.pass.axes[axis];
     return a.origin + a.step * (a.first + static_cast<double>(voxel));
   }
+  // Those of a part, along x. 32 bits and the voxel's place apart: that converts by vectors.
+  void coordinates(Part part, double* values) const {
+    const Axis& a = plan.pass.axes[0];
+    const auto start = static_cast<double>(part.start);
+    const auto count = static_cast<int>(part.count);
+    for (int x = 0; x < count; ++x) {
+      values[x] = a.origin + a.step * (a.first + (start + static_cast<double>(x)));
+    }
+  }
   double matrix(int i, int j) const {
     const TensorView& m = plan.pass.affine;
     return element(m, n * m.strides[0] + i * m.strides[1] + j * m.strides[2]);
   }
 
+  // Calls function(component i of the part's vectors in a field, their distance), by its dtype.
+  template <class Function>
+  void visit(const TensorView& field, Part part, int i, const Function& function) const {
+    visit_dtype(field.dtype, [&]<class E>(std::type_identity<E>) {
+      function(static_cast<E*>(field.data()) + voxel_offset(field, n, z, y, part.start) +
+                   i * field.strides[4],
+          field.strides[3]);
+    });
+  }
+
+  void add_to(double* values, const TensorView& field, Part part, int i) const {
+    if (field.empty()) return;
+    visit(field, part, i, [&](const auto* from, std::int64_t step) {
+      for (std::int64_t x = 0; x < part.count; ++x) values[x] += load(from[x * step]);
+    });
+  }
+
+  template <class Function> void for_each_part(const Function& function) const {
+    const std::int64_t width = plan.pass.axes[0].out_extent;
+    for (std::int64_t start = 0; start < width; start += kChunk) {
+      function(Part{start, std::min(kChunk, width - start)});
+    }
+  }
+
   void write() const {
     const Pass& pass = plan.pass;
     const double by = coordinate(1, y), bz = coordinate(2, z);
+    double rows[3] = {}, steps[3] = {};
     for (int i = 0; i < pass.rank; ++i) {
-      double row = matrix(i, pass.rank) + matrix(i, 1) * by;
-      if (pass.rank == 3) row += matrix(i, 2) * bz;
-      const double step = matrix(i, 0);
-      for (std::int64_t x = 0; x < pass.axes[0].out_extent; ++x) {
-        double value = row + step * coordinate(0, x);
-        if (!pass.field.empty()) {
-          value +=
-              element(pass.field, voxel_offset(pass.field, n, z, y, x) + i * pass.field.strides[4]);
-        }
-        const std::int64_t at = voxel_offset(pass.output, n, z, y, x) + i * pass.output.strides[4];
-        if (!pass.addend.empty()) value += element(pass.addend, at);
-        store_element(pass.output, at, value);
+      rows[i] = matrix(i, pass.rank) + matrix(i, 1) * by;
+      if (pass.rank == 3) rows[i] += matrix(i, 2) * bz;
+      steps[i] = matrix(i, 0);
+    }
+    for_each_part([&](Part part) {
+      double at[kChunk], values[3][kChunk];
+      coordinates(part, at);
+      for (int i = 0; i < pass.rank; ++i) {
+        for (std::int64_t x = 0; x < part.count; ++x) values[i][x] = rows[i] + steps[i] * at[x];
+        add_to(values[i], pass.field, part, i);
+        add_to(values[i], pass.addend, part, i);
       }
+      store_part(values, part);
+    });
+  }
+
+  void store_part(const double (&values)[3][kChunk], Part part) const {
+    const TensorView& output = plan.pass.output;
+    const int rank = plan.pass.rank;
+    const bool is_dense = output.strides[4] == 1 && output.strides[3] == rank;
+    if (is_dense) {
+      return visit(output, part, 0, [&](auto* to, std::int64_t) {
+        for (std::int64_t x = 0; x < part.count; ++x) {
+          store(values[0][x], to++);
+          store(values[1][x], to++);
+          if (rank == 3) store(values[2][x], to++);
+        }
+      });
+    }
+    for (int i = 0; i < rank; ++i) {
+      visit(output, part, i, [&](auto* to, std::int64_t apart) {
+        for (std::int64_t x = 0; x < part.count; ++x) store(values[i][x], to + x * apart);
+      });
     }
   }
 
   void add(MatrixSums* sums) const {
     const Pass& pass = plan.pass;
-    const TensorView& g = pass.upstream;
     const double b[3] = {0, coordinate(1, y), coordinate(2, z)};
-    for (int i = 0; i < pass.rank; ++i) {
-      double sum = 0, along_x = 0;
-      for (std::int64_t x = 0; x < pass.axes[0].out_extent; ++x) {
-        const double value = element(g, voxel_offset(g, n, z, y, x) + i * g.strides[4]);
-        sum += value;
-        along_x += value * coordinate(0, x);
+    double sum[3] = {}, along_x[3] = {};
+    for_each_part([&](Part part) {
+      double at[kChunk];
+      coordinates(part, at);
+      for (int i = 0; i < pass.rank; ++i) {
+        visit(pass.upstream, part, i, [&](const auto* from, std::int64_t step) {
+          for (std::int64_t x = 0; x < part.count; ++x) {
+            const double value = load(from[x * step]);
+            sum[i] += value;
+            along_x[i] += value * at[x];
+          }
+        });
       }
-      sums->position[i][0] += along_x;
-      for (int j = 1; j < pass.rank; ++j) sums->position[i][j] += sum * b[j];
-      sums->position[i][pass.rank] += sum;
+    });
+    for (int i = 0; i < pass.rank; ++i) {
+      sums->position[i][0] += along_x[i];
+      for (int j = 1; j < pass.rank; ++j) sums->position[i][j] += sum[i] * b[j];
+      sums->position[i][pass.rank] += sum[i];
     }
   }
 };

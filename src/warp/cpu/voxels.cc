@@ -110,7 +110,11 @@ void sample_labels(
     for (std::int64_t i = 0; i < chunk.count; ++i) {
       Taps<T, 2> axis[3];
       taps_of(pass, chunk, i, axis);
-      const Vote<T> best = vote(axis, pass.rank - 1, pass.smallest_label, pass.background, voxel);
+      Vote<T> best{};
+      if (!is_unanimous(
+              axis, pass.rank - 1, pass.smallest_label, voxel, &best.label, &best.weight)) {
+        best = vote(axis, pass.rank - 1, pass.smallest_label, pass.background, voxel);
+      }
       label[i] = best.label;
       out->weight[i] = best.weight;
       for (int a = 0; a < 3; ++a) out->slope[a][i] = best.slope[a];
