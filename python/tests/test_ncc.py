@@ -94,3 +94,12 @@ def test_flat_images_and_refusals(images):
         similis.ncc(x, x, reduction="none")
     with pytest.raises(ValueError, match="^ncc: reduction is 'max'; it must be mean, sum"):
         similis.ncc(x, x, reduction="max")
+
+
+def test_flat_images_are_flat_under_torch_func(images):
+    """Whatever the mean of equal numbers is rounded to."""
+    _, y = images(1, 1, 11, 15, dtype=torch.float64)
+    for number in (0.1, 0.3, 0.7, 1 / 3):
+        flat = torch.full_like(y, number)
+        assert (torch.func.grad(similis.ncc)(flat, y) == 0).all()
+        assert torch.func.jvp(similis.ncc, (flat, y), (y, y)) == (0, 0)

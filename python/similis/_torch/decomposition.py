@@ -237,6 +237,8 @@ def _covariances(window: Window, x: Tensor, y: Tensor) -> Sequence[Tensor]:
 def _ncc(x: Tensor, y: Tensor, measure: Measure) -> Tensor:
     dtype = widest(x.device)
     planes_x, planes_y = _planes(x, dtype).flatten(1), _planes(y, dtype).flatten(1)
+    # A mean of equal numbers is not quite theirs; less one of them they are exactly 0.
+    planes_x, planes_y = planes_x - planes_x[:, :1].detach(), planes_y - planes_y[:, :1].detach()
     planes_x = planes_x - planes_x.mean(1, keepdim=True)
     planes_y = planes_y - planes_y.mean(1, keepdim=True)
     squares_x, squares_y = (planes_x**2).sum(1), (planes_y**2).sum(1)
