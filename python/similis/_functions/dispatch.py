@@ -253,11 +253,7 @@ def evaluate_images(
     None for torch's tensors WithGradient whose gradients are for autograd to compute.
     """
     if x.__class__ is WithGradient and is_of("torch", "Tensor", x.image):
-        if channel_axis is not None:
-            return None
-        images, masks = (x.image, y), (mask, valid_mask)
-        gradients_of = for_torch().with_gradients
-        return gradients_of(operation, describe(*options), *images, *masks, x.of_x, x.of_y)
+        return _with_gradients(operation, describe(*options), x, y, (mask, valid_mask), channel_axis)
     if channel_axis is None:
         value = evaluate_plainly(operation, describe, options, x, y, mask, valid_mask)
         if value is not None:
@@ -295,6 +291,27 @@ def evaluate_images(
     return layouts.evaluate(
         run, operation, (image, y), (mask, valid_mask), channel_axis, needs_range
     )
+
+
+def _with_gradients(
+    operation: str,
+    text: str,
+    x: WithGradient,
+    y: Any,
+    masks: tuple[Any, Any],
+    channel_axis: Optional[int],
+) -> Optional[list[Any]]:
+    """The value and gradients of torch's tensors, or None if they are for autograd to compute."""
+    gradients_of = for_torch().with_gradients
+    if channel_axis is None and (_is_compiling() or x.image.dim() not in (2, 3)):
+        given: Optional[list[Any]] = gradients_of(operation, text, x.image, y, *masks, x.of_x, x.of_y)
+        return given
+
+    def run(value_range: Optional[float], *arranged: Any) -> Any:
+        return gradients_of(operation, text, *arranged, x.of_x, x.of_y) or []
+
+    results: list[Any] = layouts.evaluate(run, operation, (x.image, y), masks, channel_axis, False)
+    return results or None
 
 
 def evaluate(

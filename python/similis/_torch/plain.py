@@ -18,11 +18,11 @@ from torch import Tensor
 from .._library import measures, range_warning, warp
 from .._library.c_abi import raise_last_error
 from . import gradient_scaling
-from .binding import DTYPES, are_plain, compute, multiply, scale
-from .measure_operators import compute_gradient, empty_value, number_like
-from .measures import Plan, differentiated, if_plain, is_usual_shape, largest
+from .binding import DTYPES, are_plain, compute, multiply
+from .measure_operators import empty_value, number_like
+from .measures import Plan, differentiated, largest
 from .registry import applied_plainly
-from .tensors import TELLS_KEYS, is_transformed
+from .tensors import TELLS_KEYS
 from .transform_autograd import transform_backward
 from .transform_operators import result_model, shape_unlike
 
@@ -195,7 +195,7 @@ def _weights(mask: Optional[Tensor]) -> Optional[Tensor]:
 
 
 def _scale(measure: measures.Measure, x: Tensor, has_mask: bool) -> Optional[float]:
-    """What gradients of f16 images of a measure that is one number are scaled by."""
+    """What gradients of f16 images of a measure that is one number are scaled by; None: they wait."""
     return gradient_scaling.power_of_two(measure.described, x.shape, has_mask)
 
 
@@ -246,16 +246,17 @@ def with_gradients(
     try:
         if " sums=1" in text:  # f64, in which the kernels with and without gradients differ
             return None
-        is_plain = TELLS_KEYS and not _is_compiling() and y is not None
-        if not is_plain or not are_plain(x, y, mask, valid_mask):
-            return _with_gradients(operation, text, x, y, mask, valid_mask, of_x, of_y)
+        if not TELLS_KEYS or _is_compiling() or y is None or not are_plain(x, y, mask, valid_mask):
+            return None
         measure = measures.parse(text)
-        has_mask = mask is not None or valid_mask is not None
-        is_half = x.dtype is torch.float16 and measure.is_scalar
-        is_scaled = is_half and _scale(measure, x, has_mask) is not None
-        if is_scaled or not _takes(measure, operation, x, y):
-            return _with_gradients(operation, text, x, y, mask, valid_mask, of_x, of_y)
-        given = (x, y, _weights(mask), _weights(valid_mask), None)
+        if not _takes(measure, operation, x, y):
+            return None
+        scale, upstream = None, None
+        if x.dtype is torch.float16 and measure.is_scalar:
+            scale = _scale(measure, x, mask is not None or valid_mask is not None)
+            if scale is not None:
+                upstream = x.new_full((), scale, dtype=torch.float32)
+        given = (x, y, _weights(mask), _weights(valid_mask), upstream)
         models = (x if of_x else None, y if of_y else None)
         if measure.is_scalar:
             results = compute(measure.plan, given, (number(measure, x), *models))
@@ -263,38 +264,15 @@ def with_gradients(
             value = empty_value(x, measure)
             results = compute(measure.plan_into, (*given, value), models)
             results = None if results is None else (value, *results)
-        return None if results is None else [each for each in results if each is not None]
+        if results is None:
+            return None
+        if scale is not None:  # the product is rounded as a backward pass rounds it
+            status = multiply(x.new_full((), 1 / scale, dtype=torch.float32), *results[1:])
+            if status != 0:
+                raise_last_error(status)
+        return [each for each in results if each is not None]
     except NOT_PLAIN:
         return None
-
-
-def _with_gradients(
-    operation: str,
-    text: str,
-    x: Tensor,
-    y: Any,
-    mask: Optional[Tensor],
-    valid_mask: Optional[Tensor],
-    of_x: bool,
-    of_y: bool,
-) -> Optional[list[Tensor]]:
-    found = if_plain(x, y, mask, valid_mask)
-    if found is None or not is_usual_shape(found[0]) or is_transformed():
-        return None
-    _, mask, valid_mask = found
-    if x.is_cpu and x.numel() >= range_warning.LOOK_FROM:
-        if range_warning.wants_look(operation, x.numel(), DTYPES[x.dtype]):
-            range_warning.look(operation, text, largest, x=x, y=y)
-    scaled_by: Optional[float] = None
-    if x.dtype is torch.float16 and measures.is_scalar(text):
-        has_mask = mask is not None or valid_mask is not None
-        scaled_by = gradient_scaling.power_of_two(text, x.shape, has_mask)
-    upstream = None if scaled_by is None else x.new_full((), scaled_by, dtype=torch.float32)
-    results = compute_gradient(x, y, mask, valid_mask, upstream, True, of_x, of_y, text)
-    if scaled_by is not None:  # the product is rounded as a backward pass rounds it
-        for each in results[1:]:
-            scale(each, x.new_full((), 1 / scaled_by, dtype=torch.float32))
-    return results
 
 
 def by_autograd(

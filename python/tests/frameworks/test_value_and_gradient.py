@@ -174,6 +174,18 @@ def test_without_gradients_recorded_autograd_serves_layouts():
     require_equal(found, by_autograd(similis.ssim, x[0, 0], y[0, 0], "x"))
 
 
+def test_other_layouts_take_one_pass_too(alone):
+    x, y = images(side=24)
+    for pair, options in (
+        ((x[0, 0], y[0, 0]), {}),
+        ((x[0], y[0]), {}),
+        ((x.movedim(1, -1), y.movedim(1, -1)), {"channel_axis": -1}),
+        ((x.half()[0, 0], y.half()[0, 0]), {"reduction": "per_image"}),
+    ):
+        found = similis.value_and_gradient(similis.ssim, *pair, wrt="both", **options)
+        require_equal(found, by_autograd(similis.ssim, *pair, "both", **options))
+
+
 def test_partial_takes_options_and_wrt():
     x, y = images(side=24)
     measure = functools.partial(similis.ssim, window_size=7)
