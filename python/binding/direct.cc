@@ -10,13 +10,17 @@
 // similis_scale(). Both return the status of the C interface.
 //
 // The others are the steps of the fast path, _torch/plain.py, which has another way for what they
-// do not take:
+// do not take. They raise what torch raises for a tensor it cannot lend.
+//
 // are_plain(tensors…): whether tensors are nothing but memory while nobody but a compiler looks.
+//
 // compute(plan, tensors, models): allocates a tensor like each model, calls the library, and
 // returns a tuple of the new tensors; None if the library refuses the call, or a tensor has no
-// memory, which the library would take for one that is left out. multiply(factor, tensors…):
-// multiplies tensors in place; a status, or kNotTaken. They raise what torch raises for a tensor it
-// cannot lend.
+// memory, which the library would take for one that is left out.
+//
+// multiply(factor, tensors…): multiplies tensors in place; a status, or kNotTaken.
+//
+// are_same(tuple, tuple): whether both hold the same objects.
 #include <array>
 #include <cstddef>
 #include <cstdint>
