@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Smoothing along one axis, from memory: what the two passes of cuda.cu do not take.
+//
+//   direct_kernel  any axis: a thread sums runs of neighbours from memory, by the caches
+//   rows_kernel    along x in dense memory: tiles of 4 rows with their rims in shared memory, as
+//                  runs of neighbouring threads would lie far apart
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -15,7 +19,9 @@ namespace similis::smooth_internal {
 namespace {
 
 constexpr int kInlineTaps = 33;  // that a launch brings along; more lie in memory
-constexpr int kOutputs = 4;      // neighbours along the axis that a thread takes
+constexpr int kOutputs = 8;      // neighbours along the axis that a thread takes
+constexpr int kRowThreads = 192, kRowsAtOnce = 4;
+constexpr std::int64_t kMostRim = 96;  // elements beside a tile of rows
 
 struct DirectPass {
   Elements from, to;
@@ -34,18 +40,33 @@ struct DirectPass {
   }
 };
 
-// Sums of kOutputs neighbours along the axis, where all of their values exist in memory of type T:
-// without a test or a switch for each, and with a load for 4 products.
+// Sums of kOutputs neighbours along the axis from `begin` on, of values of type T: a load of a
+// value and one of a tap for up to kOutputs products, which are tested at the ends of a run alone.
+// Products of values outside the taps are not formed, since a NaN would reach them.
 template <class T>
-__device__ __forceinline__ void inner_sums(
-    const DirectPass& p, std::int64_t first, std::int64_t step, T (&sums)[kOutputs]) {
-  const T* value = static_cast<const T*>(p.from.data) + first;
-  const int last = 2 * static_cast<int>(p.radius);
-  for (int j = 0; j < last + kOutputs; ++j, value += step) {
+__device__ __forceinline__ void sums_of_run(const DirectPass& p, std::int64_t from,
+    std::int64_t begin, std::int64_t step, T (&sums)[kOutputs]) {
+  const T* const values = static_cast<const T*>(p.from.data) + from;
+  const bool replicates = p.outside == Outside::replicated;
+  const int last = 2 * static_cast<int>(p.radius), count = last + kOutputs;
+  T weights[kOutputs] = {};  // of tap k at k modulo kOutputs
+  for (int block = 0; block < count; block += kOutputs) {
+    const bool is_inner = block > 0 && block + kOutputs - 1 <= last;
 #pragma unroll
-    for (int o = 0; o < kOutputs; ++o) {
-      const int k = j - o;
-      if (k >= 0 && k <= last) sums[o] = fma(static_cast<T>(p.tap(k - p.radius)), *value, sums[o]);
+    for (int j = 0; j < kOutputs; ++j) {
+      const int i = block + j;
+      if (i >= count) break;
+      weights[j] = i <= last ? static_cast<T>(p.tap(i - p.radius)) : 0;
+      const std::int64_t place = begin - p.radius + i, inside = place < 0          ? 0
+                                                                : place < p.extent ? place
+                                                                                   : p.extent - 1;
+      const T own = replicates || place == inside ? values[inside * step] : static_cast<T>(0);
+#pragma unroll
+      for (int o = 0; o < kOutputs; ++o) {
+        if (is_inner || (i >= o && i - o <= last)) {
+          sums[o] = fma(weights[(j - o) & (kOutputs - 1)], own, sums[o]);
+        }
+      }
     }
   }
 }
@@ -78,11 +99,12 @@ __global__ __launch_bounds__(256) void direct_kernel(const SIMILIS_GRID_CONSTANT
     }
     const std::int64_t last = p.extent - 1, step = p.from.strides[p.axis];
     T sums[kOutputs] = {};
-    if (is_own_type && begin >= p.radius && begin + kOutputs - 1 + p.radius <= last &&
+    if (is_own_type &&
         (p.outside != Outside::folded || (begin > 0 && begin + kOutputs - 1 < last))) {
-      inner_sums(p, from + (begin - p.radius) * step, step, sums);
+      sums_of_run(p, from, begin, step, sums);
 #pragma unroll
       for (int o = 0; o < kOutputs; ++o) {
+        if (begin + o > last) break;
         gpu::store_element(p.to.data, p.to.dtype, to + (begin + o) * p.to.strides[p.axis],
             static_cast<double>(sums[o]));
       }
@@ -111,6 +133,74 @@ __global__ __launch_bounds__(256) void direct_kernel(const SIMILIS_GRID_CONSTANT
           p.to.data, p.to.dtype, to + at * p.to.strides[p.axis], static_cast<double>(sum));
     }
   }
+}
+
+// Along x, in dense memory of type T; not of an adjoint.
+template <class T>
+__global__ __launch_bounds__(kRowThreads) void rows_kernel(
+    const SIMILIS_GRID_CONSTANT DirectPass p, std::int64_t rows, int parts, int tiles) {
+  SIMILIS_DYNAMIC_SHARED(double, shared, 16);  // [kRowsAtOnce][kRowThreads + 2·rim]
+  T* const tile = reinterpret_cast<T*>(shared);
+  const int t = static_cast<int>(threadIdx.x), radius = static_cast<int>(p.radius),
+            rim = radius * parts, pitch = kRowThreads + 2 * rim,
+            width = static_cast<int>(p.extent) * parts;
+  const std::int64_t block = blockIdx.x, row0 = block / tiles * kRowsAtOnce;
+  const int first = static_cast<int>(block % tiles) * kRowThreads;
+  const T* const from = static_cast<const T*>(p.from.data);
+  for (int i = t; i < pitch; i += kRowThreads) {
+    // Beside the row, the same component of the outermost voxel.
+    const int e = first - rim + i, part = (e + rim) % parts,
+              inside = e < 0       ? part
+                       : e < width ? e
+                                   : width - parts + part;
+    const bool exists = e == inside || p.outside == Outside::replicated;
+#pragma unroll
+    for (int r = 0; r < kRowsAtOnce; ++r) {
+      tile[r * pitch + i] =
+          exists && row0 + r < rows ? from[(row0 + r) * width + inside] : static_cast<T>(0);
+    }
+  }
+  __syncthreads();
+  T sums[kRowsAtOnce] = {};
+  for (int k = -radius; k <= radius; ++k) {
+    const auto weight = static_cast<T>(p.tap(k));
+    const T* const values = tile + t + (radius + k) * parts;
+#pragma unroll
+    for (int r = 0; r < kRowsAtOnce; ++r) sums[r] = fma(weight, values[r * pitch], sums[r]);
+  }
+  if (first + t >= width) return;
+#pragma unroll
+  for (int r = 0; r < kRowsAtOnce; ++r) {
+    if (row0 + r < rows) static_cast<T*>(p.to.data)[(row0 + r) * width + first + t] = sums[r];
+  }
+}
+
+template <class T> void launch_rows(const DirectPass& p, const Extents& shape, void* stream) {
+  const std::int64_t parts = shape[kComponent], width = shape[kX] * parts,
+                     rows = shape.count() / width, tiles = (width + kRowThreads - 1) / kRowThreads;
+  const std::size_t pitch = kRowThreads + 2 * static_cast<std::size_t>(p.radius * parts);
+  gpu::launch("smooth", stream,
+      static_cast<unsigned>(tiles * ((rows + kRowsAtOnce - 1) / kRowsAtOnce)), kRowThreads,
+      sizeof(T) * kRowsAtOnce * pitch, rows_kernel<T>, p, rows, static_cast<int>(parts),
+      static_cast<int>(tiles));
+}
+
+bool is_dense(const Elements& view, const Extents& shape) {
+  std::int64_t stride = 1;
+  for (int axis = kComponent; axis >= kImage; --axis) {
+    if (shape[axis] > 1 && view.strides[axis] != stride) return false;
+    stride *= shape[axis];
+  }
+  return true;
+}
+
+// Whether rows_kernel takes the pass.
+bool fits_rows(const DirectPass& p, const Extents& shape, DType arithmetic) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // that 32 bits hold
+  return p.axis == kX && p.outside != Outside::folded && p.from.dtype == arithmetic &&
+         p.to.dtype == arithmetic && is_dense(p.from, shape) && is_dense(p.to, shape) &&
+         p.radius < kInlineTaps && p.radius * shape[kComponent] <= kMostRim &&
+         shape.count() < kMost;
 }
 
 }  // namespace
@@ -158,8 +248,13 @@ void smooth_directly(const SmoothPass& pass, const Execution& exec) {
       p.taps = on_device;
       p.tails = on_device + taps.size();
     }
-    gpu::launch("smooth", exec.queue.handle, gpu::blocks_for_items(p.count, 256), 256, 0,
-        arithmetic == DType::f64 ? direct_kernel<double> : direct_kernel<float>, p);
+    const bool is_f64 = arithmetic == DType::f64;
+    if (!is_copy && fits_rows(p, shape, arithmetic)) {
+      (is_f64 ? launch_rows<double> : launch_rows<float>)(p, shape, exec.queue.handle);
+    } else {
+      gpu::launch("smooth", exec.queue.handle, gpu::blocks_for_items(p.count, 256), 256, 0,
+          is_f64 ? direct_kernel<double> : direct_kernel<float>, p);
+    }
     from = to;
   }
 }

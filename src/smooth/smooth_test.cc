@@ -86,6 +86,8 @@ std::vector<Case> cases() {
       {{2, 2, 9, 40}, {.sigma = {0, 3}, .padding = kZeros}},
       {{1, 2, 6, 17, 29}, {.sigma = {0.5, 3, 1}, .truncate = 2}},
       {{2, 1, 19, 5, 66}, {.sigma = 3, .padding = kZeros}},
+      {{1, 1, 6, 250}, {.sigma = 4}},  // rows longer than a block
+      {{1, 2, 3, 90, 3}, {.sigma = 2.5, .field = true}},
       {{1, 1, 4, 3, 2}, {.sigma = 6}},  // radii beyond the image
       {{1, 1, 4, 3, 2}, {.sigma = 6, .padding = kZeros}},
       {{1, 5, 1, 31, 3}, {.sigma = {1, 2, 1.5}, .field = true}},
