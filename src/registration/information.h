@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "src/registration/levels.h"
 
@@ -24,16 +25,16 @@ class FusedInformation {
     std::int64_t count = 0;    ///< voxels that count; of 0 there is no value
     double by_map[3][4] = {};  ///< derivative by the rows of [by | start]
   };
-  /// voxels: voxel x of the fixed image meets voxels(x) of the moving one.
-  virtual Result evaluate(const Map& voxels, const Execution& exec) = 0;
+  /// voxels: of each of these maps, voxel x of the fixed image meets map(x) of the moving one.
+  virtual std::vector<Result> evaluate(const std::vector<Map>& voxels, const Execution& exec) = 0;
 };
 
 /// Null for images and bins that the passes do not take. The images are in f64 and must outlive the
 /// result.
-/// bins: from 4 to 256.
+/// bins: from 4 to 256. maps: as many are evaluated at once.
 std::unique_ptr<FusedInformation> fused_information_cpu(
-    const Image& fixed, const Image& moving, int bins, const Execution& exec);
+    const Image& fixed, const Image& moving, int bins, std::size_t maps, const Execution& exec);
 std::unique_ptr<FusedInformation> fused_information_cuda(
-    const Image& fixed, const Image& moving, int bins, const Execution& exec);
+    const Image& fixed, const Image& moving, int bins, std::size_t maps, const Execution& exec);
 
 }  // namespace similis::registration_internal

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <span>
 
 #include "similis/warp.hpp"
 #include "src/core/operation.h"
@@ -104,11 +105,19 @@ struct Model {
 // Null in a build without CUDA, where no image is on a GPU.
 constinit decltype(&fused_information_cuda) const kOnGpu = SIMILIS_IF_CUDA(fused_information_cuda);
 
+// The metric of a map and its derivative by the numbers of LinearLevel::matrix().
+struct Evaluation {
+  double value = -std::numeric_limits<double>::infinity();
+  double share = 0;  // of the voxels, that count
+  std::vector<double> by_matrix;
+};
+
 // Both images on one of the coarse grids.
 class LinearLevel {
  public:
+  // maps: as many are evaluated at once.
   LinearLevel(const Image& fixed, const Image& moving, double millimetres,
-      const std::vector<MetricTerm>& terms, const Execution& exec)
+      const std::vector<MetricTerm>& terms, std::size_t maps, const Execution& exec)
       : fixed_(
             shrunk(fixed, std::max(millimetres, fixed.grid.smallest_spacing()), kSoftness, exec)),
         moving_(
@@ -125,38 +134,33 @@ class LinearLevel {
     const MetricTerm& term = terms.front();
     if (term.metric == RegisterMetric::mi && term.sampling == 1) {
       const bool is_on_gpu = fixed_.grid.device.kind == DeviceKind::cuda;
-      fused_ = (is_on_gpu ? kOnGpu : fused_information_cpu)(fixed_, moving_, term.num_bins, exec);
+      fused_ =
+          (is_on_gpu ? kOnGpu : fused_information_cpu)(fixed_, moving_, term.num_bins, maps, exec);
     }
   }
 
-  // The metric and its derivative by the numbers of matrix().
-  double evaluate(const Map& map, std::vector<double>& by_matrix) {
-    const Map voxels = between_cells(fixed_.grid, map, moving_.grid);
-    if (fused_ != nullptr) return evaluate_fused(voxels, by_matrix);
-    const GridRows rows(fixed_.grid);
-    std::int64_t count =
-        weigh_inside(rows, voxels, moving_.grid, nullptr, fixed_.mask, weights_, exec_);
-    if (!moving_mask_.empty()) {
-      sample_at(moving_.mask, moving_.grid, voxels, fixed_.grid, {}, false, moving_mask_, exec_);
-      count = drop_below(rows, moving_mask_, kInsideMask, weights_, exec_);
+  std::vector<Evaluation> evaluate(const std::vector<Map>& maps) {
+    std::vector<Map> voxels;
+    for (const Map& map : maps) {
+      voxels.push_back(between_cells(fixed_.grid, map, moving_.grid));
     }
-    share_ = static_cast<double>(count) / all_;
-    by_matrix.assign(static_cast<std::size_t>(by_affine_.shape.count()), 0.0);
-    if (count == 0) return -std::numeric_limits<double>::infinity();
-    sample_at(moving_.values, moving_.grid, voxels, fixed_.grid, {}, false, j_, exec_);
-    const bool all_count = count == fixed_.grid.voxels();
-    const double value = similarity(terms_, fixed_.grid, fixed_.values, j_,
-        all_count ? TensorView() : TensorView(weights_), count, slope_, exec_);
-    const Tensor matrix = coordinate_matrix(voxels, fixed_.grid, moving_.grid, exec_);
-    SampleOptions options{.affine = matrix};
-    const Extents& shape = fixed_.values.shape;
-    options.out_shape = Extents(std::span<const std::int64_t>(
-        shape.begin() + 2, static_cast<std::size_t>(fixed_.grid.rank)));
-    sample_into(
-        moving_.values, {.upstream = slope_, .affine_gradient = by_affine_}, options, exec_);
-    by_matrix = to_doubles(on_cpu(by_affine_, exec_));
-    for (double& number : by_matrix) number /= static_cast<double>(count);
-    return value;
+    std::vector<Evaluation> results;
+    if (fused_ == nullptr) {
+      for (const Map& each : voxels) results.push_back(evaluate(each));
+      return results;
+    }
+    const double weight = terms_.front().weight;
+    for (const FusedInformation::Result& found : fused_->evaluate(voxels, exec_)) {
+      Evaluation& result = results.emplace_back();
+      result.share = static_cast<double>(found.count) / all_;
+      result.by_matrix.assign(12, 0.0);
+      if (found.count == 0) continue;
+      for (std::size_t i = 0; i < 12; ++i) {
+        result.by_matrix[i] = weight * found.by_map[i / 4][i % 4];
+      }
+      result.value = weight * found.value;
+    }
+    return results;
   }
 
   // The matrix of a map: of voxels where passes are fused, else that of sample().
@@ -170,17 +174,34 @@ class LinearLevel {
     }
     return result;
   }
-  double share() const { return share_; }
 
  private:
-  double evaluate_fused(const Map& voxels, std::vector<double>& by_matrix) {
-    const FusedInformation::Result found = fused_->evaluate(voxels, exec_);
-    share_ = static_cast<double>(found.count) / all_;
-    by_matrix.assign(12, 0.0);
-    if (found.count == 0) return -std::numeric_limits<double>::infinity();
-    const double weight = terms_.front().weight;
-    for (std::size_t i = 0; i < 12; ++i) by_matrix[i] = weight * found.by_map[i / 4][i % 4];
-    return weight * found.value;
+  // By the operations, one by one.
+  Evaluation evaluate(const Map& voxels) {
+    const GridRows rows(fixed_.grid);
+    std::int64_t count =
+        weigh_inside(rows, voxels, moving_.grid, nullptr, fixed_.mask, weights_, exec_);
+    if (!moving_mask_.empty()) {
+      sample_at(moving_.mask, moving_.grid, voxels, fixed_.grid, {}, false, moving_mask_, exec_);
+      count = drop_below(rows, moving_mask_, kInsideMask, weights_, exec_);
+    }
+    Evaluation result{.share = static_cast<double>(count) / all_};
+    result.by_matrix.assign(static_cast<std::size_t>(by_affine_.shape.count()), 0.0);
+    if (count == 0) return result;
+    sample_at(moving_.values, moving_.grid, voxels, fixed_.grid, {}, false, j_, exec_);
+    const bool all_count = count == fixed_.grid.voxels();
+    result.value = similarity(terms_, fixed_.grid, fixed_.values, j_,
+        all_count ? TensorView() : TensorView(weights_), count, slope_, exec_);
+    const Tensor matrix = coordinate_matrix(voxels, fixed_.grid, moving_.grid, exec_);
+    SampleOptions options{.affine = matrix};
+    const Extents& shape = fixed_.values.shape;
+    options.out_shape = Extents(std::span<const std::int64_t>(
+        shape.begin() + 2, static_cast<std::size_t>(fixed_.grid.rank)));
+    sample_into(
+        moving_.values, {.upstream = slope_, .affine_gradient = by_affine_}, options, exec_);
+    result.by_matrix = to_doubles(on_cpu(by_affine_, exec_));
+    for (double& number : result.by_matrix) number /= static_cast<double>(count);
+    return result;
   }
 
   Image fixed_, moving_;
@@ -188,7 +209,7 @@ class LinearLevel {
   const Execution& exec_;
   Tensor j_, slope_, weights_, by_affine_, moving_mask_;
   std::unique_ptr<FusedInformation> fused_;  // null where the operations are called one by one
-  double all_ = 1, share_ = 1;
+  double all_ = 1;
 };
 
 struct Best {
@@ -202,49 +223,53 @@ struct Run {
   double step;  // mm, for a head
 };
 
-class Optimizer {
+// Adam from theta, with steps that fall to 0.
+class Descent {
  public:
-  Optimizer(const Model& model, double size, const Watch& watch)
-      : model_(model), size_(size), watch_(watch) {}
+  Descent(const Model& model, const Run& run, double size, const Parameters& from)
+      : model_(model),
+        run_(run),
+        size_(size),
+        theta_(from),
+        first_(from.size()),
+        second_(from.size()),
+        best_{.theta = from} {}
 
-  // Adam from theta, with steps that fall to 0. Returns the parameters that it ends at, or the best
-  // ones met where these are clearly better: a little better are places where the grids lie so that
-  // interpolation blurs less, and rounding decides which of them are met.
-  Best run(
-      LinearLevel& level, const Run& run, const Parameters& from, std::vector<double>* losses) {
-    Best best{.theta = from};
-    Parameters theta = from, first(theta.size()), second(theta.size());
-    std::vector<double> by_matrix;
-    double least_share = 0, unit = 0;
-    for (int i = 0; i < run.iterations && !was_stopped; ++i) {
-      const double value = level.evaluate(model_.map(run.stage, theta), by_matrix);
-      if (i == 0) {
-        least_share = kLeastOverlap * level.share();
-        unit = rounding_unit(by_matrix);
-      }
-      for (double& number : by_matrix) number = std::rint(number / unit) * unit;
-      if (level.share() >= least_share && value > best.value) best = {value, theta};
-      if (losses != nullptr) losses->push_back(-value);
-      const double rate =
-          run.step * size_ * (0.5 + 0.5 * std::cos(M_PI * i / static_cast<double>(run.iterations)));
-      const Parameters slope = by_parameters(level, run.stage, theta, by_matrix);
-      for (std::size_t k = 0; k < theta.size(); ++k) {
-        first[k] = kFirst * first[k] + (1 - kFirst) * slope[k];
-        second[k] = kSecond * second[k] + (1 - kSecond) * slope[k] * slope[k];
-        const double mean = first[k] / (1 - std::pow(kFirst, i + 1));
-        const double square = second[k] / (1 - std::pow(kSecond, i + 1));
-        theta[k] += rate * mean / (std::sqrt(square) + 1e-12);
-      }
-      if (watch_ && !watch_({run.stage, 0, i, run.iterations, -value})) was_stopped = true;
+  Map map() const { return model_.map(run_.stage, theta_); }
+
+  // A step from what the level found for map().
+  void step(const LinearLevel& level, const Evaluation& found) {
+    std::vector<double> by_matrix = found.by_matrix;
+    if (iteration_ == 0) {
+      least_share_ = kLeastOverlap * found.share;
+      unit_ = rounding_unit(by_matrix);
     }
-    if (was_stopped) return best;
-    const double last = level.evaluate(model_.map(run.stage, theta), by_matrix);
-    const bool overlaps = level.share() >= least_share;
-    if (overlaps && last > best.value - kClear * std::abs(best.value)) best = {last, theta};
-    return best;
+    for (double& number : by_matrix) number = std::rint(number / unit_) * unit_;
+    if (found.share >= least_share_ && found.value > best_.value) best_ = {found.value, theta_};
+    const double rate =
+        run_.step * size_ *
+        (0.5 + 0.5 * std::cos(M_PI * iteration_ / static_cast<double>(run_.iterations)));
+    const Parameters slope = by_parameters(level, by_matrix);
+    ++iteration_;
+    for (std::size_t k = 0; k < theta_.size(); ++k) {
+      first_[k] = kFirst * first_[k] + (1 - kFirst) * slope[k];
+      second_[k] = kSecond * second_[k] + (1 - kSecond) * slope[k] * slope[k];
+      const double mean = first_[k] / (1 - std::pow(kFirst, iteration_));
+      const double square = second_[k] / (1 - std::pow(kSecond, iteration_));
+      theta_[k] += rate * mean / (std::sqrt(square) + 1e-12);
+    }
   }
 
-  bool was_stopped = false;
+  // The parameters that it ends at, by what the level found there, or the best ones met where these
+  // are clearly better: a little better are places where the grids lie so that interpolation blurs
+  // less, and rounding decides which of them are met.
+  void end(const Evaluation& found) {
+    const bool overlaps = found.share >= least_share_;
+    if (overlaps && found.value > best_.value - kClear * std::abs(best_.value)) {
+      best_ = {found.value, theta_};
+    }
+  }
+  const Best& best() const { return best_; }
 
  private:
   static constexpr double kFirst = 0.9, kSecond = 0.98;
@@ -261,16 +286,15 @@ class Optimizer {
   }
 
   // The chain rule; the matrix' derivatives by differences, which are exact to 1e-9.
-  Parameters by_parameters(const LinearLevel& level, RegisterStage stage, const Parameters& theta,
-      const std::vector<double>& by_matrix) const {
+  Parameters by_parameters(const LinearLevel& level, const std::vector<double>& by_matrix) const {
     constexpr double kStep = 1e-4;
-    Parameters result(theta.size());
-    for (std::size_t k = 0; k < theta.size(); ++k) {
-      Parameters above = theta, below = theta;
+    Parameters result(theta_.size());
+    for (std::size_t k = 0; k < theta_.size(); ++k) {
+      Parameters above = theta_, below = theta_;
       above[k] += kStep;
       below[k] -= kStep;
-      const std::vector<double> high = level.matrix(model_.map(stage, above)),
-                                low = level.matrix(model_.map(stage, below));
+      const std::vector<double> high = level.matrix(model_.map(run_.stage, above)),
+                                low = level.matrix(model_.map(run_.stage, below));
       for (std::size_t i = 0; i < high.size(); ++i) {
         result[k] += by_matrix[i] * (high[i] - low[i]) / (2 * kStep);
       }
@@ -278,9 +302,13 @@ class Optimizer {
     return result;
   }
 
-  const Model& model_;
+  Model model_;
+  Run run_;
   double size_;
-  const Watch& watch_;
+  Parameters theta_, first_, second_;
+  Best best_;
+  int iteration_ = 0;
+  double least_share_ = 0, unit_ = 0;
 };
 
 struct Start {
@@ -353,8 +381,8 @@ LinearResult run_linear(const Image& fixed, const Image& moving,
   const auto begin = std::chrono::steady_clock::now();
   const double size = fixed.grid.extent() / kHead;
   const std::vector<MetricTerm> terms = {options.linear_metric};
-  LinearLevel coarse(fixed, moving, fixed.grid.extent() / kCoarse, terms, exec);
-  LinearLevel fine(fixed, moving, fixed.grid.extent() / kFine, terms, exec);
+  LinearLevel coarse(fixed, moving, fixed.grid.extent() / kCoarse, terms, starts.size(), exec);
+  LinearLevel fine(fixed, moving, fixed.grid.extent() / kFine, terms, 1, exec);
   const RegisterStage first = may_turn ? RegisterStage::rigid : RegisterStage::translation;
   const Point centre = centre_of_mass(fixed, exec);
 
@@ -364,11 +392,35 @@ LinearResult run_linear(const Image& fixed, const Image& moving,
   };
   std::vector<Candidate> candidates;
   bool was_stopped = false;
-  const auto run = [&](Candidate& candidate, LinearLevel& level, const Run& by,
+  // All descend side by side, so that a GPU evaluates them in one launch.
+  const auto run = [&](std::span<Candidate> of, LinearLevel& level, const Run& by,
                        std::vector<double>* losses) {
-    Optimizer optimizer(candidate.model, size, watch);
-    candidate.best = optimizer.run(level, by, candidate.best.theta, losses);
-    was_stopped = was_stopped || optimizer.was_stopped;
+    std::vector<Descent> descents;
+    for (const Candidate& each : of) {
+      descents.emplace_back(each.model, by, size, each.best.theta);
+    }
+    const auto evaluate = [&] {
+      std::vector<Map> maps;
+      for (const Descent& each : descents) maps.push_back(each.map());
+      return level.evaluate(maps);
+    };
+    for (int i = 0; i < by.iterations && !was_stopped; ++i) {
+      const std::vector<Evaluation> found = evaluate();
+      for (std::size_t k = 0; k < descents.size() && !was_stopped; ++k) {
+        descents[k].step(level, found[k]);
+        if (losses != nullptr) losses->push_back(-found[k].value);
+        was_stopped = watch && !watch({by.stage, 0, i, by.iterations, -found[k].value});
+      }
+    }
+    if (!was_stopped) {
+      const std::vector<Evaluation> found = evaluate();
+      for (std::size_t k = 0; k < descents.size(); ++k) descents[k].end(found[k]);
+    }
+    for (std::size_t k = 0; k < descents.size(); ++k) of[k].best = descents[k].best();
+  };
+  const auto sort = [&] {
+    std::stable_sort(candidates.begin(), candidates.end(),
+        [](const Candidate& a, const Candidate& b) { return a.best.value > b.best.value; });
   };
   for (const Start& start : starts) {
     Candidate candidate{{fixed.grid.rank, kRadius * size, start.map, centre}, {}};
@@ -379,18 +431,13 @@ LinearResult run_linear(const Image& fixed, const Image& moving,
         candidate.best.theta[k] = start.turn[a] * candidate.model.radius;
       }
     }
-    if (starts.size() > 1) run(candidate, coarse, {first, 25, 4}, nullptr);
     candidates.push_back(candidate);
-    if (was_stopped) break;
   }
-  std::stable_sort(candidates.begin(), candidates.end(),
-      [](const Candidate& a, const Candidate& b) { return a.best.value > b.best.value; });
+  if (starts.size() > 1) run(candidates, coarse, {first, 25, 4}, nullptr);
+  sort();
   if (candidates.size() > 2) candidates.resize(2);
-  for (Candidate& candidate : candidates) {
-    if (!was_stopped) run(candidate, coarse, {first, 40, 1.5}, nullptr);
-  }
-  std::stable_sort(candidates.begin(), candidates.end(),
-      [](const Candidate& a, const Candidate& b) { return a.best.value > b.best.value; });
+  if (!was_stopped) run(candidates, coarse, {first, 40, 1.5}, nullptr);
+  sort();
   Candidate winner = candidates.front();
   RegisterStage at = first;
   for (const RegisterStage stage : stages) {
@@ -402,7 +449,7 @@ LinearResult run_linear(const Image& fixed, const Image& moving,
     for (const bool is_fine : {false, true}) {
       if (was_stopped || (is_rigid && !is_fine)) continue;
       RegisterLevel level;
-      run(winner, is_fine ? fine : coarse, {stage, is_fine ? 60 : 80, is_fine ? 0.6 : 2.0},
+      run({&winner, 1}, is_fine ? fine : coarse, {stage, is_fine ? 60 : 80, is_fine ? 0.6 : 2.0},
           &level.loss);
       if (was_stopped) level.stopped = "callback";
       report.levels.push_back(level);

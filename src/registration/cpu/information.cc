@@ -279,9 +279,15 @@ class InformationOnCpu : public FusedInformation {
     });
   }
 
-  Result evaluate(const Map& voxels, const Execution& exec) override;
+  std::vector<Result> evaluate(const std::vector<Map>& voxels, const Execution& exec) override {
+    std::vector<Result> results;
+    for (const Map& map : voxels) results.push_back(evaluate(map, exec));
+    return results;
+  }
 
  private:
+  Result evaluate(const Map& voxels, const Execution& exec);
+
   FusedVolumes<double> volumes_;
   int bins_;
   std::vector<std::int32_t> fixed_bins_;  // the first of 4
@@ -331,7 +337,7 @@ FusedInformation::Result InformationOnCpu::evaluate(const Map& voxels, const Exe
 }  // namespace
 
 std::unique_ptr<FusedInformation> fused_information_cpu(
-    const Image& fixed, const Image& moving, int bins, const Execution& exec) {
+    const Image& fixed, const Image& moving, int bins, std::size_t, const Execution& exec) {
   if (!can_fuse(fixed, moving)) return nullptr;
   return std::make_unique<InformationOnCpu>(FusedVolumes<double>(fixed, moving), bins, exec);
 }

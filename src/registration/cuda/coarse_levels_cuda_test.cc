@@ -82,7 +82,7 @@ struct Case {
   std::vector<RegisterStage> stages;
   std::vector<MetricTerm> metrics = RegisterOptions().metrics;
   bool has_masks = false;
-  std::optional<double> fluid;
+  std::optional<double> fluid = std::nullopt;
   double step = 0.5, min_jacobian = 0.1;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutual information by cubic B-spline windows and its derivative by the map, in two launches and
-// one wait:
+// Mutual information by cubic B-spline windows and its derivative by the map, of several maps at
+// once, in two launches and one wait:
 //
 //   histogram_kernel  M ─> J and its slopes, kept; weights of F times J's ─> counts of a block in
 //                     shared memory ─> in global ones; the last block: value, table of ∂/∂p
@@ -11,6 +11,7 @@
 // waits took most of the time of the operations one by one.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "src/core/tensor/memory.h"
 #include "src/gpu/cuda/block_sum_of.h"
@@ -46,14 +47,38 @@ struct Moved {
   double value, slope[3];
 };
 
+// The maps of a launch: the blocks of each are a row of the grid.
+constexpr int kMostMaps = 8;
+struct Maps {
+  double start[kMostMaps][3], by[kMostMaps][3][3];
+};
+
 struct Pass {
   Volumes<double> volumes;
   int bins;
+  // Arrays of each map, one behind the other.
   Count* counts;  // [F's bins][J's bins]; zeros before and after a call
   double* table;  // ∂value/∂p, likewise
   Moved* moved;
   double* partials;  // of blocks
   Found* found;
+
+  // Those of the block's map.
+  __device__ Pass own(const Maps& maps) const {
+    Pass result = *this;
+    const auto map = blockIdx.y;
+    const std::int64_t entries = std::int64_t{bins} * bins;
+    result.counts += map * entries;
+    result.table += map * entries;
+    result.moved += map * volumes.voxels();
+    result.partials += std::int64_t{map} * gridDim.x * (kMapNumbers + 1);
+    result.found += map;
+    for (int a = 0; a < 3; ++a) {
+      result.volumes.start[a] = maps.start[map][a];
+      for (int c = 0; c < 3; ++c) result.volumes.by[a][c] = maps.by[map][a][c];
+    }
+    return result;
+  }
 };
 
 // The weights of a value in its bins, and their slopes by the position.
@@ -139,7 +164,9 @@ __device__ void finish_histogram(const Pass& pass, double voxels) {
   }
 }
 
-__global__ __launch_bounds__(kTile) void histogram_kernel(const SIMILIS_GRID_CONSTANT Pass pass) {
+__global__ __launch_bounds__(kTile) void histogram_kernel(
+    const SIMILIS_GRID_CONSTANT Pass all_maps, const SIMILIS_GRID_CONSTANT Maps maps) {
+  const Pass pass = all_maps.own(maps);
   SIMILIS_DYNAMIC_SHARED(Count, counts, 16);  // [bins][bins]
   const Volumes<double>& p = pass.volumes;
   const int t = static_cast<int>(threadIdx.x), bins = pass.bins, entries = bins * bins;
@@ -189,7 +216,9 @@ __global__ __launch_bounds__(kTile) void histogram_kernel(const SIMILIS_GRID_CON
   finish_histogram(pass, all[0]);
 }
 
-__global__ __launch_bounds__(kTile) void gradient_kernel(const SIMILIS_GRID_CONSTANT Pass pass) {
+__global__ __launch_bounds__(kTile) void gradient_kernel(
+    const SIMILIS_GRID_CONSTANT Pass all_maps, const SIMILIS_GRID_CONSTANT Maps maps) {
+  const Pass pass = all_maps.own(maps);
   SIMILIS_DYNAMIC_SHARED(double, table, 16);  // [bins][bins]
   const Volumes<double>& p = pass.volumes;
   const int t = static_cast<int>(threadIdx.x), bins = pass.bins;
@@ -230,8 +259,9 @@ __global__ __launch_bounds__(kTile) void gradient_kernel(const SIMILIS_GRID_CONS
 
 class InformationOnGpu : public FusedInformation {
  public:
-  InformationOnGpu(const Image& fixed, const Image& moving, int bins, const Execution& exec)
-      : pass_{} {
+  InformationOnGpu(
+      const Image& fixed, const Image& moving, int bins, std::size_t maps, const Execution& exec)
+      : pass_{}, maps_(std::clamp<std::size_t>(maps, 1, kMostMaps)) {
     set_images(fixed, moving, pass_.volumes);
     pass_.bins = bins;
     const Device device = pass_.volumes.device;
@@ -243,37 +273,60 @@ class InformationOnGpu : public FusedInformation {
       memory_.push_back(allocate_bytes(bytes, device, exec));
       return memory_.back().get();
     };
-    const std::size_t bytes_of_counts = entries * sizeof(Count);
+    const std::size_t bytes_of_counts = maps_ * entries * sizeof(Count),
+                      bytes_of_found = maps_ * sizeof(Found);
     pass_.counts = static_cast<Count*>(allocated(bytes_of_counts));
-    pass_.found = static_cast<Found*>(allocated(sizeof(Found)));
-    pass_.table = static_cast<double*>(allocated(entries * sizeof(double)));
-    pass_.moved = static_cast<Moved*>(allocated(static_cast<std::size_t>(voxels) * sizeof(Moved)));
-    pass_.partials = static_cast<double*>(allocated(blocks_ * (kMapNumbers + 1) * sizeof(double)));
+    pass_.found = static_cast<Found*>(allocated(bytes_of_found));
+    pass_.table = static_cast<double*>(allocated(maps_ * entries * sizeof(double)));
+    pass_.moved =
+        static_cast<Moved*>(allocated(maps_ * static_cast<std::size_t>(voxels) * sizeof(Moved)));
+    pass_.partials =
+        static_cast<double*>(allocated(maps_ * blocks_ * (kMapNumbers + 1) * sizeof(double)));
     const gpu::Current current(device);
     gpu::clear("register", exec.queue.handle, pass_.counts, bytes_of_counts);
-    gpu::clear("register", exec.queue.handle, pass_.found, sizeof(Found));
+    gpu::clear("register", exec.queue.handle, pass_.found, bytes_of_found);
   }
 
-  Result evaluate(const Map& voxels, const Execution& exec) override {
-    const Device device = pass_.volumes.device;
-    const gpu::Current current(device);
-    pass_.volumes.set_map(voxels);
-    const std::size_t entries = static_cast<std::size_t>(pass_.bins * pass_.bins);
-    gpu::launch("register", exec.queue.handle, blocks_, kTile, entries * sizeof(Count),
-        histogram_kernel, pass_);
-    gpu::launch("register", exec.queue.handle, blocks_, kTile, entries * sizeof(double),
-        gradient_kernel, pass_);
-    Found found;
-    gpu::copy_to_cpu(&found, pass_.found, sizeof(found), device, exec.queue.handle);
-    Result result{.value = found.value, .count = static_cast<std::int64_t>(found.count)};
-    for (std::size_t k = 0; k < kMapNumbers && result.count > 0; ++k) {
-      result.by_map[k / 4][k % 4] = found.by_map[k] / found.count;
+  std::vector<Result> evaluate(const std::vector<Map>& voxels, const Execution& exec) override {
+    std::vector<Result> results;
+    for (std::size_t first = 0; first < voxels.size(); first += maps_) {
+      const std::size_t count = std::min(voxels.size() - first, maps_);
+      evaluate(std::span(voxels).subspan(first, count), results, exec);
     }
-    return result;
+    return results;
   }
 
  private:
+  void evaluate(std::span<const Map> voxels, std::vector<Result>& results, const Execution& exec) {
+    const Device device = pass_.volumes.device;
+    const gpu::Current current(device);
+    Maps maps = {};
+    for (std::size_t m = 0; m < voxels.size(); ++m) {
+      for (std::size_t a = 0; a < 3; ++a) {
+        maps.start[m][a] = voxels[m].shift[a];
+        for (std::size_t c = 0; c < 3; ++c) maps.by[m][a][c] = voxels[m].linear.rows[a][c];
+      }
+    }
+    const dim3 blocks(blocks_, static_cast<unsigned>(voxels.size()));
+    const std::size_t entries = static_cast<std::size_t>(pass_.bins * pass_.bins);
+    gpu::launch("register", exec.queue.handle, blocks, kTile, entries * sizeof(Count),
+        histogram_kernel, pass_, maps);
+    gpu::launch("register", exec.queue.handle, blocks, kTile, entries * sizeof(double),
+        gradient_kernel, pass_, maps);
+    Found found[kMostMaps];
+    gpu::copy_to_cpu(found, pass_.found, voxels.size() * sizeof(Found), device, exec.queue.handle);
+    for (std::size_t m = 0; m < voxels.size(); ++m) {
+      const Found& own = found[m];
+      Result result{.value = own.value, .count = static_cast<std::int64_t>(own.count)};
+      for (std::size_t k = 0; k < kMapNumbers && result.count > 0; ++k) {
+        result.by_map[k / 4][k % 4] = own.by_map[k] / own.count;
+      }
+      results.push_back(result);
+    }
+  }
+
   Pass pass_;
+  std::size_t maps_;  // that there is memory for
   unsigned blocks_ = 1;
   std::vector<std::shared_ptr<void>> memory_;
 };
@@ -281,10 +334,10 @@ class InformationOnGpu : public FusedInformation {
 }  // namespace
 
 std::unique_ptr<FusedInformation> fused_information_cuda(
-    const Image& fixed, const Image& moving, int bins, const Execution& exec) {
+    const Image& fixed, const Image& moving, int bins, std::size_t maps, const Execution& exec) {
   const bool fits = fixed.grid.rank == 3 && fixed.channels() == 1 && bins <= kMostBins &&
                     fixed.grid.voxels() <= kMostVoxels && moving.grid.voxels() <= kMostVoxels;
-  return fits ? std::make_unique<InformationOnGpu>(fixed, moving, bins, exec) : nullptr;
+  return fits ? std::make_unique<InformationOnGpu>(fixed, moving, bins, maps, exec) : nullptr;
 }
 
 }  // namespace similis::registration_internal

@@ -79,17 +79,54 @@ struct AddGradient {
   }
 };
 
-// out = factor·in, added to what is there if `adds`; in: empty for 1.
-struct Scale {
+constexpr int kTogether = 4;  // elements of a thread: one alone is too little under way
+
+template <class T> struct alignas(16) Together { T of[kTogether]; };
+
+// out = factor·in, added to what is there if `adds`; in: null for 1. i: of kTogether elements.
+template <class From, class To> struct Scale {
+  std::int64_t count;
   double factor;
-  Reals in, out;
-  bool adds;
+  const From* in;
+  To* out;
+  bool adds, is_aligned;
 
   __device__ void operator()(std::int64_t i) const {
-    const double value = in.empty() ? factor : factor * in[i];
-    out.set(i, adds ? out[i] + value : value);
+    const std::int64_t first = i * kTogether, end = first + kTogether;
+    if (!is_aligned || end > count) {
+      for (std::int64_t k = first; k < end && k < count; ++k) {
+        out[k] = value(in == nullptr ? From(1) : in[k], adds ? out[k] : To(0));
+      }
+      return;
+    }
+    Together<From> from = {{1, 1, 1, 1}};
+    Together<To> to = {};
+    if (in != nullptr) from = *reinterpret_cast<const Together<From>*>(in + first);
+    if (adds) to = *reinterpret_cast<const Together<To>*>(out + first);
+#pragma unroll
+    for (int k = 0; k < kTogether; ++k) to.of[k] = value(from.of[k], to.of[k]);
+    *reinterpret_cast<Together<To>*>(out + first) = to;
+  }
+  __device__ To value(From from, To before) const {
+    const double own = factor * static_cast<double>(from);
+    return static_cast<To>(adds ? static_cast<double>(before) + own : own);
   }
 };
+
+void launch_scale(Device device, std::int64_t count, double factor, Reals in, Reals out, bool adds,
+    const Execution& exec) {
+  with_type(out, [&]<class To>(To) {
+    const auto run = [&]<class From>(From) {
+      const auto* const from = in.as<From>();
+      auto* const to = out.as<To>();
+      const auto address =
+          reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to);
+      each(device, (count + kTogether - 1) / kTogether, exec,
+          Scale<From, To>{count, factor, from, to, adds, address % alignof(Together<To>) == 0});
+    };
+    in.empty() ? run(To()) : with_type(in, run);
+  });
+}
 
 struct Blend {
   Sizes box;
@@ -333,16 +370,16 @@ void add_gradient(const GridRows& rows, Reals f, Reals j, Reals weights, const L
 
 void add_scaled(
     Device device, std::int64_t count, double factor, Reals b, Reals a, const Execution& exec) {
-  each(device, count, exec, Scale{a.rounded(factor), b, a, true});
+  launch_scale(device, count, a.rounded(factor), b, a, true, exec);
 }
 
 void scale(
     Device device, std::int64_t count, double factor, Reals in, Reals out, const Execution& exec) {
-  each(device, count, exec, Scale{out.rounded(factor), in, out, false});
+  launch_scale(device, count, out.rounded(factor), in, out, false, exec);
 }
 
 void fill(Device device, std::int64_t count, double value, Reals out, const Execution& exec) {
-  each(device, count, exec, Scale{value, nullptr, out, false});
+  launch_scale(device, count, value, nullptr, out, false, exec);
 }
 
 void blend(const GridRows& rows, const Box& box, Reals m, Reals b, Reals u, const Execution& exec) {

@@ -11,17 +11,17 @@ namespace similis::registration_internal {
 namespace cuda {
 namespace {
 
-struct Turn {
-  int rank;
+template <class T, int rank> struct Turn {
   double m[3][3];
-  Reals in, out;
+  const T* in;
+  T* out;
 
   __device__ void operator()(std::int64_t i) const {
-    double moved[3] = {};
+    double moved[rank] = {};
     for (int r = 0; r < rank; ++r) {
-      for (int c = 0; c < rank; ++c) moved[r] += m[r][c] * in[i * rank + c];
+      for (int c = 0; c < rank; ++c) moved[r] += m[r][c] * static_cast<double>(in[i * rank + c]);
     }
-    for (int r = 0; r < rank; ++r) out.set(i * rank + r, moved[r]);
+    for (int r = 0; r < rank; ++r) out[i * rank + r] = static_cast<T>(moved[r]);
   }
 };
 
@@ -199,11 +199,19 @@ struct Lengths {
 }  // namespace
 
 void turn(const GridRows& rows, const Matrix& m, Reals in, Reals out, const Execution& exec) {
-  Turn body{.rank = rows.rank, .m = {}, .in = in, .out = out};
-  for (int r = 0; r < 3; ++r) {
-    for (int c = 0; c < 3; ++c) body.m[r][c] = m(r, c);
-  }
-  each(rows.device, rows.voxels(), exec, body);
+  with_type(out, [&]<class T>(T) {
+    const auto run = [&](auto body) {
+      for (int r = 0; r < 3; ++r) {
+        for (int c = 0; c < 3; ++c) body.m[r][c] = m(r, c);
+      }
+      each(rows.device, rows.voxels(), exec, body);
+    };
+    if (rows.rank == 3) {
+      run(Turn<T, 3>{.m = {}, .in = in.as<T>(), .out = out.as<T>()});
+    } else {
+      run(Turn<T, 2>{.m = {}, .in = in.as<T>(), .out = out.as<T>()});
+    }
+  });
 }
 
 void round_to(
