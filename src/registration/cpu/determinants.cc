@@ -124,41 +124,40 @@ template <class T, int rank> class CornersOfRow {
     return d;
   }
 
-  static HWY_INLINE V minor_of(const Vectors& a, const Vectors& b, int i, int j) {
-    return hn::Sub(hn::Mul(a.of[i], b.of[j]), hn::Mul(b.of[i], a.of[j]));
+  // The least of the determinants of all corners; NaN if one is.
+  static HWY_INLINE V least_of(const BothSides& x, const BothSides& y, const BothSides& z) {
+    V least = hn::Set(D(), std::numeric_limits<T>::infinity()), sum = hn::Zero(D());
+    const auto take = [&](V determinant) HWY_ATTR {
+      least = hn::Min(determinant, least);
+      sum = hn::Add(sum, determinant);
+    };
+    if constexpr (rank == 2) {
+      for (const Vectors& a : x.of) {
+        for (const Vectors& b : y.of) {
+          take(hn::NegMulAdd(a.of[1], b.of[0], hn::Mul(a.of[0], b.of[1])));
+        }
+      }
+    } else {
+      for (const Vectors& b : y.of) {
+        for (const Vectors& c : z.of) {
+          V cross[3];
+          for (int i = 0; i < 3; ++i) {
+            const int j = (i + 1) % 3, k = (i + 2) % 3;
+            cross[i] = hn::NegMulAdd(b.of[k], c.of[j], hn::Mul(b.of[j], c.of[k]));
+          }
+          for (const Vectors& a : x.of) {
+            take(hn::MulAdd(
+                a.of[0], cross[0], hn::MulAdd(a.of[1], cross[1], hn::Mul(a.of[2], cross[2]))));
+          }
+        }
+      }
+    }
+    return hn::IfThenElse(hn::IsNaN(sum), sum, least);
   }
 
   // A NaN stays: nothing is below it.
   static HWY_INLINE V lesser_or_nan(V next, V least) {
     return hn::IfThenElse(hn::Or(hn::Lt(next, least), hn::IsNaN(next)), next, least);
-  }
-
-  // The least of the determinants of all corners.
-  static HWY_INLINE V least_of(const BothSides& x, const BothSides& y, const BothSides& z) {
-    V least = hn::Set(D(), std::numeric_limits<T>::infinity());
-    V of_xy[2][2];
-    for (int i = 0; i < 2; ++i) {
-      for (int j = 0; j < 2; ++j) of_xy[i][j] = minor_of(x.of[i], y.of[j], rank - 2, rank - 1);
-    }
-    if constexpr (rank == 2) {
-      for (const V* of_x : of_xy) {
-        for (int j = 0; j < 2; ++j) least = lesser_or_nan(of_x[j], least);
-      }
-      return least;
-    }
-    for (const Vectors& c : z.of) {
-      const V of_xz[2] = {
-          minor_of(x.of[0], c, rank - 2, rank - 1), minor_of(x.of[1], c, rank - 2, rank - 1)};
-      for (int j = 0; j < 2; ++j) {
-        const V of_yz = minor_of(y.of[j], c, rank - 2, rank - 1);
-        for (int i = 0; i < 2; ++i) {
-          const V without_z =
-              hn::Sub(hn::Mul(x.of[i].of[0], of_yz), hn::Mul(y.of[j].of[0], of_xz[i]));
-          least = lesser_or_nan(hn::Add(without_z, hn::Mul(c.of[0], of_xy[i][j])), least);
-        }
-      }
-    }
-    return least;
   }
 
   // differences[c][i]: along x from voxel i - 1 of the chunk to voxel i.
