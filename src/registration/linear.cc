@@ -28,6 +28,7 @@ namespace {
 constexpr double kHead = 220, kRadius = 70;  // mm
 constexpr double kCoarse = 27, kFine = 55;   // voxels along the largest side
 constexpr double kLeastOverlap = 0.25;       // of that of the start: less is no candidate
+constexpr double kLeastOfStart = 0.05;       // overlap of one of the starts
 constexpr double kSoftness = 0.5;            // σ of the smoothing before a level, in its voxels
 
 using Parameters = std::vector<double>;
@@ -367,8 +368,10 @@ LinearResult run_linear(const Image& fixed, const Image& moving,
   const bool may_turn = !stages.empty() && stages.front() != RegisterStage::translation;
   std::vector<Start> starts = starts_of(fixed, moving, options, may_turn, exec);
   double most = 0;
-  for (const Start& start : starts) most = std::max(most, overlap(fixed, moving, start.map, exec));
-  require(most >= 0.05,
+  for (std::size_t i = 0; i < starts.size() && most < kLeastOfStart; ++i) {
+    most = std::max(most, overlap(fixed, moving, starts[i].map, exec));
+  }
+  require(most >= kLeastOfStart,
       "register: the start lays {:.1f} % of the fixed voxels over the moving grid; it must be 5 % "
       "or more: choose another start",
       100 * most);
