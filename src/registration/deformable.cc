@@ -36,9 +36,13 @@ constexpr double kSoftness = 0.35;
 
 // What noise adds to the fluid smoothing at full resolution: from kQuiet on, a share of the
 // intensities' range, one voxel for each kOneVoxel, up to one. Coarser levels have less noise, as
-// their images are smoothed.
-constexpr double kQuiet = 0.01, kOneVoxel = 0.02;
-double fluid_by_noise(double noise) { return std::clamp((noise - kQuiet) / kOneVoxel, 0.0, 1.0); }
+// their images are smoothed. In a plane the smoothing averages a tenth of the voxels, and noise
+// counts as kInPlane times as much, up to three voxels.
+constexpr double kQuiet = 0.01, kOneVoxel = 0.02, kInPlane = 2.7;
+double fluid_by_noise(double noise, int rank) {
+  return rank == 2 ? std::clamp((kInPlane * noise - kQuiet) / kOneVoxel, 0.0, 3.0)
+                   : std::clamp((noise - kQuiet) / kOneVoxel, 0.0, 1.0);
+}
 
 // The damping of Gauss-Newton steps, which follow noise sooner than others do: those of images
 // whose noise is 3 % are hardly other steps than the gradient's.
@@ -182,7 +186,7 @@ DeformableResult run_deformable(RegisterStage stage, const StageImages& whole, c
     }
     before = grid;
     if (shrink == 1) {
-      if (settings.follows_noise) settings.fluid += fluid_by_noise(noise);
+      if (settings.follows_noise) settings.fluid += fluid_by_noise(noise, fixed.grid.rank);
       if (is_damped) settings.damping = damping_by_noise(noise);
     }
     const std::unique_ptr<DeformableLevel> level =

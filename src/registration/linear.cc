@@ -30,6 +30,8 @@ constexpr double kCoarse = 27, kFine = 55;   // voxels along the largest side
 constexpr double kLeastOverlap = 0.25;       // of that of the start: less is no candidate
 constexpr double kLeastOfStart = 0.05;       // overlap of one of the starts
 constexpr double kSoftness = 0.5;            // σ of the smoothing before a level, in its voxels
+constexpr double kElsewhere = 0.1;           // of the extent: maps that far apart are in two optima
+constexpr double kClearlyMore = 0.01;        // share of the value that decides between candidates
 
 using Parameters = std::vector<double>;
 
@@ -332,9 +334,8 @@ std::vector<Start> starts_of(const Image& fixed, const Image& moving,
   if (!may_turn) return starts;
   constexpr double kDegree = M_PI / 180;
   if (fixed.grid.rank == 2) {
-    for (const double angle : {-45.0, -22.5, 22.5, 45.0}) {
-      starts.push_back({by_mass, {angle * kDegree, 0, 0}});
-    }
+    // All around, as pictures and slices may lie in any way; their coarse grids are small.
+    for (int i = 1; i < 16; ++i) starts.push_back({by_mass, {i * 22.5 * kDegree, 0, 0}});
     return starts;
   }
   for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -345,6 +346,20 @@ std::vector<Start> starts_of(const Image& fixed, const Image& moving,
     }
   }
   return starts;
+}
+
+// The mean distance in mm between where two maps take the grid's corners.
+double distance(const Grid& grid, const Map& one, const Map& other) {
+  double sum = 0;
+  for (std::size_t corner = 0; corner < 8; ++corner) {
+    Point voxel{};
+    for (std::size_t a = 0; a < 3; ++a) {
+      voxel[a] = (corner >> a & 1) != 0 ? static_cast<double>(grid.size[a] - 1) : 0;
+    }
+    const Point p = grid.to_world(voxel), d = one(p) - other(p);
+    sum += std::hypot(d[0], d[1], d[2]);
+  }
+  return sum / 8;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -392,6 +407,7 @@ LinearResult run_linear(const Image& fixed, const Image& moving,
   struct Candidate {
     Model model;
     Best best;
+    Map map(RegisterStage stage) const { return model.map(stage, best.theta); }
   };
   std::vector<Candidate> candidates;
   bool was_stopped = false;
@@ -438,10 +454,30 @@ LinearResult run_linear(const Image& fixed, const Image& moving,
   }
   if (starts.size() > 1) run(candidates, coarse, {first, 25, 4}, nullptr);
   sort();
-  if (candidates.size() > 2) candidates.resize(2);
+  // The best two often lie in one optimum, so the best one elsewhere goes on too.
+  const auto is_elsewhere = [&](const Candidate& candidate) {
+    return distance(fixed.grid, candidate.map(first), candidates.front().map(first)) >
+           kElsewhere * fixed.grid.extent();
+  };
+  const auto few = candidates.begin() + std::min<std::ptrdiff_t>(2, std::ssize(candidates));
+  const auto other = std::find_if(few, candidates.end(), is_elsewhere);
+  if (other != candidates.end()) std::iter_swap(few, other);
+  candidates.erase(few + (other != candidates.end() ? 1 : 0), candidates.end());
   if (!was_stopped) run(candidates, coarse, {first, 40, 1.5}, nullptr);
   sort();
-  Candidate winner = candidates.front();
+  // A turn of something round is seen on the finer grid alone.
+  const Candidate* chosen = &candidates.front();
+  const auto on_fine_grid = [&](const Candidate& candidate) {
+    return fine.evaluate(std::vector<Map>{candidate.map(first)}).front().value;
+  };
+  double most_alike = candidates.size() > 1 && !was_stopped ? on_fine_grid(*chosen) : 0;
+  for (std::size_t i = 1; i < candidates.size() && !was_stopped; ++i) {
+    const double alike = on_fine_grid(candidates[i]);
+    if (alike - most_alike <= kClearlyMore * std::abs(most_alike)) continue;
+    chosen = &candidates[i];
+    most_alike = alike;
+  }
+  Candidate winner = *chosen;
   RegisterStage at = first;
   for (const RegisterStage stage : stages) {
     RegisterStageReport report{.stage = stage};

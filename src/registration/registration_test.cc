@@ -423,17 +423,23 @@ TEST(Registration, FindsTheNoiseOfAnImage) {
 }
 
 TEST(Registration, SmoothsTheGradientMoreWhereImagesAreNoisy) {
-  const Grid grid = grid_of(2, {60, 50, 1}, {2, 2, 2});
-  const auto fluid_of = [&](double noise, std::optional<double> given) {
+  const auto fluid_of = [&](int rank, double noise, std::optional<double> given) {
+    const Grid grid =
+        rank == 3 ? grid_of(3, {24, 22, 20}, {4, 4, 4}) : grid_of(2, {60, 50, 1}, {2, 2, 2});
     const Tensor f = noisy_image(grid, noise, 1), m = noisy_image(grid, noise, 2);
     const RegisterOptions options{
         .stages = {RegisterStage::deformable}, .iterations = {1}, .levels = {1}, .fluid = given};
     return register_images({f, rows_of(grid.to_world)}, {m, rows_of(grid.to_world)}, options).fluid;
   };
-  EXPECT_EQ(fluid_of(0, {}), 3);
-  EXPECT_NEAR(fluid_of(0.02, {}), 3.5, 0.2);
-  EXPECT_EQ(fluid_of(0.1, {}), 4);
-  EXPECT_EQ(fluid_of(0.1, 2.0), 2);
+  EXPECT_EQ(fluid_of(3, 0, {}), 3);
+  EXPECT_GT(fluid_of(3, 0.01, {}), 3.05);
+  EXPECT_LT(fluid_of(3, 0.01, {}), 3.8);
+  EXPECT_EQ(fluid_of(3, 0.1, {}), 4);
+  EXPECT_EQ(fluid_of(3, 0.1, 2.0), 2);
+  // A plane has fewer voxels to average.
+  EXPECT_EQ(fluid_of(2, 0, {}), 3);
+  EXPECT_NEAR(fluid_of(2, 0.02, {}), 5.2, 0.6);
+  EXPECT_EQ(fluid_of(2, 0.1, {}), 6);
 }
 
 TEST(Registration, GroupsVoxelsThatFold) {

@@ -65,6 +65,38 @@ TEST(UnusualImages, VoxelsMayBeOfAnySize) {
   }
 }
 
+// Pictures have no place in the world that says which way up they are.
+TEST(UnusualImages, PicturesMayLieInAnyWay) {
+  const Grid grid = grid_of(2, {64, 56, 1}, {2.5, 2.5, 1});
+  const std::vector<Blob> all = blobs(2, 4);
+  for (const double degrees : {90.0, 180.0, -120.0, 66.0}) {
+    const Map map = turned(2, degrees, {4, -3, 0});
+    Tensor own, other;
+    const Volume f = image_of(grid, all, map, own), m = image_of(grid, all, stay, other);
+    const Registration found = register_images(f, m, {.stages = {RegisterStage::rigid}});
+    EXPECT_LT(error_of(found, grid, map), 0.5) << degrees;
+  }
+}
+
+// A round cell whose marks are a pixel wide: the coarse grid hardly tells its turns apart.
+TEST(UnusualImages, FineMarksDecideOnTheTurnOfSomethingRound) {
+  const Grid grid = grid_of(2, {64, 52, 1}, {2, 2, 1});
+  std::vector<Blob> all = blobs(2, 2);
+  for (Blob& blob : all) {
+    blob.at[1] *= 1.2;
+    blob.radius = 1.3;
+    blob.value /= 16;
+  }
+  const auto shape = [&](const Point& p) { return Point{p[0] * 65 / 50, p[1] * 55 / 50, 0}; };
+  const Map map = turned(2, 13, {14, -9, 0});
+  Tensor own, other;
+  const Volume f = image_of(
+                   grid, all, [&](const Point&p) { return shape(map(p)); }, own),
+               m = image_of(grid, all, shape, other);
+  const Registration found = register_images(f, m, {.stages = {RegisterStage::rigid}});
+  EXPECT_LT(error_of(found, grid, map), 0.5);
+}
+
 TEST(UnusualImages, WordsSayWhichChannelIsConstant) {
   const test::Array own = test::noise({1, 2, 6, 5}, DType::f32, test::Layout::dense, 1, 1),
                     other = test::noise({1, 2, 6, 5}, DType::f32, test::Layout::dense, 1, 2);

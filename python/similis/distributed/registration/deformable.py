@@ -30,6 +30,7 @@ Callback = Callable[[str, int, int, float], Any]
 _PRESETS = {"quick": (30, 20, 10), "balanced": (50, 40, 20), "accurate": (100, 100, 20)}
 _LOSSES_OF_SLOPE = 10
 _QUIET, _ONE_VOXEL = 0.01, 0.02  # noise from which on fluid grows, and by how much for one voxel
+_IN_PLANE = 2.7  # how much more noise counts in a plane, where smoothing averages fewer voxels
 _UNDAMPED = 0.0075  # noise up to which the damping of Gauss-Newton steps is 1
 
 
@@ -172,7 +173,8 @@ class Deformable:
     ) -> Level:
         settings = Settings(self.fluid, self.elastic, self.min_jacobian, None)
         if factor == 1 and self.follows_noise:
-            settings.fluid += min(max((noise - _QUIET) / _ONE_VOXEL, 0.0), 1.0)
+            counted, most = (_IN_PLANE * noise, 3.0) if field.shape[-1] == 2 else (noise, 1.0)
+            settings.fluid += min(max((counted - _QUIET) / _ONE_VOXEL, 0.0), most)
         if factor == 1 and self.is_damped:
             settings.damping = max(noise / _UNDAMPED, 1.0) ** 4
         make = SymmetricLevel if self.is_symmetric else GreedyLevel
