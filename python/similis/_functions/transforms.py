@@ -272,9 +272,10 @@ def affine_grid(
     options = (out_shape, align_corners, min_coords, max_coords, rows)
     if displacement is None and out_shape is None:
         raise ValueError("affine_grid: out_shape is None; give it or a displacement")
-    _affine_grid_text(*options)  # refuses what is no shape and what are no coordinates
-    rank = rank_of(displacement) if out_shape is None else len(out_shape)
-    check_coordinates("affine_grid", rank, min_coords, max_coords)
+    if min_coords is not None or max_coords is not None:
+        _affine_grid_text(*options)  # refuses what is no shape and what are no coordinates
+        rank = rank_of(displacement) if out_shape is None else len(out_shape)
+        check_coordinates("affine_grid", rank, min_coords, max_coords)
     names = ("affine", "", "displacement", "")
     arrays = (affine, None, displacement, None)
     return _transform(_affine_grid_text, options, names, arrays, output)

@@ -395,7 +395,7 @@ def transform(
 def transform_of(call: str, operands: tuple[Any, ...]) -> Optional[Tensor]:
     """The same of options as text."""
     try:
-        if operands[0] is None or _is_compiling() or not are_plain(*operands):
+        if not TELLS_KEYS or operands[0] is None or _is_compiling() or not are_plain(*operands):
             return None
         return _of_plain(call, operands)
     except NOT_PLAIN:
