@@ -40,7 +40,6 @@ namespace similis::registration_internal {
 constexpr int kMostFusedRadius = 3;  // of windows
 constexpr std::int64_t kRowsOfTask = 40, kPlanesOfTask = 8;
 constexpr int kProducts = 6, kSlopes = 3;
-constexpr int kPartialLanes = 8;  // of sums, on every target
 
 // A pass over the rows of one plane, from first_row on.
 struct PlanePart {
@@ -74,58 +73,6 @@ using AllFusedPasses = std::tuple<FusedPasses<float>, FusedPasses<double>>;
 
 HWY_BEFORE_NAMESPACE();
 namespace similis::registration_internal::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-// Sums over the voxels that count, in T over a few hundred voxels and then in f64.
-template <class T>
-void add_moments(const T* f, const MovedCells<T>& cells, std::int64_t count, Moments& total) {
-  const hn::CappedTag<T, kPartialLanes> d;
-  constexpr std::int64_t kLanes = hn::MaxLanes(d);
-  constexpr int kParts = kPartialLanes / kLanes;
-  hn::Vec<decltype(d)> parts[kParts][kProducts];
-  for (auto& part : parts) {
-    for (auto& sum : part) sum = hn::Zero(d);
-  }
-  std::int64_t i = 0;
-  for (; i + kPartialLanes <= count; i += kPartialLanes) {
-    for (int part = 0; part < kParts; ++part) {
-      const std::int64_t at = i + part * kLanes;
-      const auto w = hn::LoadU(d, cells.counts + at);
-      const auto a = hn::Mul(w, hn::LoadU(d, f + at)),
-                 b = hn::Mul(w, hn::LoadU(d, cells.value + at));
-      auto& sum = parts[part];
-      sum[0] = hn::Add(sum[0], w);
-      sum[1] = hn::Add(sum[1], a);
-      sum[2] = hn::Add(sum[2], b);
-      sum[3] = hn::Add(sum[3], hn::Mul(a, a));
-      sum[4] = hn::Add(sum[4], hn::Mul(b, b));
-      sum[5] = hn::Add(sum[5], hn::Mul(a, b));
-    }
-  }
-  T sums[kProducts][kPartialLanes];
-  for (int part = 0; part < kParts; ++part) {
-    for (int s = 0; s < kProducts; ++s) hn::StoreU(parts[part][s], d, sums[s] + part * kLanes);
-  }
-  for (; i < count; ++i) {
-    const T w = cells.counts[i], a = w * f[i], b = w * cells.value[i];
-    sums[0][0] += w;
-    sums[1][0] += a;
-    sums[2][0] += b;
-    sums[3][0] += a * a;
-    sums[4][0] += b * b;
-    sums[5][0] += a * b;
-  }
-  double totals[kProducts] = {};
-  for (int s = 0; s < kProducts; ++s) {
-    for (const T lane : sums[s]) totals[s] += static_cast<double>(lane);
-  }
-  total.count += totals[0];
-  total.f += totals[1];
-  total.j += totals[2];
-  total.ff += totals[3];
-  total.jj += totals[4];
-  total.fj += totals[5];
-}
 
 // J and ∇M of one row.
 template <class T>
