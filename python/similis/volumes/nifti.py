@@ -78,6 +78,7 @@ _MM = {1: 1000.0, 3: 0.001}  # of a metre and a micrometre
 _SECONDS = {0: 1.0, 8: 1.0, 16: 1e-3, 24: 1e-6}
 _MOST_SKEWED = 1e-4  # cosine between axes that a qform still stands for
 _FORMS_DIFFER = 0.01  # voxels
+_ROUNDING = 1e-7  # of a quaternion of 1: what of half a turn floats leave for its first number
 
 
 def version_of(start: bytes) -> tuple[int, str]:
@@ -112,8 +113,9 @@ class _Header:
     def qform(self) -> Matrix:
         b, c, d = self.quaternion
         rest = b * b + c * c + d * d
-        a = math.sqrt(1 - rest) if rest < 1 else 0.0
-        if rest > 1:  # by rounding
+        a = math.sqrt(max(1 - rest, 0.0))
+        if 1 - rest < _ROUNDING:
+            a = 0.0
             b, c, d = (each / math.sqrt(rest) for each in (b, c, d))
         matrix = numpy.eye(4)
         matrix[:3, :3] = [
