@@ -37,11 +37,11 @@ constexpr double kSoftness = 0.35;
 // What noise adds to the fluid smoothing at full resolution: from kQuiet on, a share of the
 // intensities' range, one voxel for each kOneVoxel, up to one. Coarser levels have less noise, as
 // their images are smoothed. In a plane the smoothing averages a tenth of the voxels, and noise
-// counts as kInPlane times as much, up to three voxels.
+// counts as kInPlane times as much.
 constexpr double kQuiet = 0.01, kOneVoxel = 0.02, kInPlane = 2.7;
 double fluid_by_noise(double noise, int rank) {
-  return rank == 2 ? std::clamp((kInPlane * noise - kQuiet) / kOneVoxel, 0.0, 3.0)
-                   : std::clamp((noise - kQuiet) / kOneVoxel, 0.0, 1.0);
+  const double counted = rank == 2 ? kInPlane * noise : noise;
+  return std::clamp((counted - kQuiet) / kOneVoxel, 0.0, 1.0);
 }
 
 // The damping of Gauss-Newton steps, which follow noise sooner than others do: those of images

@@ -76,7 +76,7 @@ def register(
             factors (4, 2, 1); by default the preset's, with more levels for large images.
         fluid, elastic: σ of the gradient's and the field's smoothing, in voxels of a level; by
             default 3 (symmetric: 2.5, mi as the only metric: 4) and 0.25; by default noise adds up
-            to 1 (of pictures 3) to fluid at full resolution.
+            to 1 to fluid at full resolution.
         step: the largest displacement of an iteration, in voxels of a level.
         min_jacobian: the least determinant that the guard against folds accepts.
         tolerance: a level ends where the loss falls by less in an iteration.

@@ -13,8 +13,8 @@ void add_numbers(CLI::App& app, RegisterCommand& command) {
          "more than 150 voxels along an axis)")
       ->type_name("N[xN…]");
   app.add_option("--fluid", command.fluid,
-         "smoothing of the gradient, in voxels of a level (default: 3, and up to 1 more for noise, "
-         "3 of slices; 4 with mi alone)")
+         "smoothing of the gradient, in voxels of a level (default: 3, and up to 1 more for noise; "
+         "4 with mi alone)")
       ->type_name("SIGMA");
   app.add_option("--elastic", command.elastic,
          "smoothing of the field, in voxels of a level (default: 0.25)")

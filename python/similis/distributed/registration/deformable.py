@@ -173,8 +173,8 @@ class Deformable:
     ) -> Level:
         settings = Settings(self.fluid, self.elastic, self.min_jacobian, None)
         if factor == 1 and self.follows_noise:
-            counted, most = (_IN_PLANE * noise, 3.0) if field.shape[-1] == 2 else (noise, 1.0)
-            settings.fluid += min(max((counted - _QUIET) / _ONE_VOXEL, 0.0), most)
+            counted = _IN_PLANE * noise if field.shape[-1] == 2 else noise
+            settings.fluid += min(max((counted - _QUIET) / _ONE_VOXEL, 0.0), 1.0)
         if factor == 1 and self.is_damped:
             settings.damping = max(noise / _UNDAMPED, 1.0) ** 4
         make = SymmetricLevel if self.is_symmetric else GreedyLevel
