@@ -279,8 +279,10 @@ TEST_F(Refusals, OfImages) {
   own_.elements<float>()[7] = std::numeric_limits<float>::infinity();
   own_.elements<float>()[9] = std::nanf("");
   refused({},
-      "register: fixed has values that are not finite in 2 voxels; mask them or let them be "
-      "masked");
+      "register: fixed has values that are not finite in 2 voxels; mask them, or let nan=mask "
+      "leave them out");
+  std::fill_n(own_.elements<float>(), 400, std::nanf(""));
+  refused({.mask_not_finite = true}, "register: fixed has no value that is finite");
   std::fill_n(own_.elements<float>(), 400, 3.0f);
   refused({}, "register: fixed is 3 everywhere; it must have more than one value");
   own_.elements<float>()[7] = 1;
