@@ -11,6 +11,7 @@
 #include "src/vmaf/fused_products.h"
 #include "src/vmaf/motion/motion.h"
 #include "src/vmaf/test_clips.h"
+#include "src/vmaf/test_features.h"
 #include "src/vmaf/vif/formula.h"
 #include "src/vmaf/vif/plan.h"
 #include "src/vmaf/vif/vif.h"
@@ -41,13 +42,13 @@ template <class Body> void on_every_backend(const Body& body) {
 VifSums vif_of(const PlanePair& planes, std::span<const double> limits, bool skips_scale0,
     const Execution& exec) {
   Workspace workspace;
-  return vif_cpu(
+  return vif_by_tasks(
       planes.reference, {&planes.distorted, 1}, limits, skips_scale0, workspace, exec)[0];
 }
 AdmSums adm_of(const PlanePair& planes, std::span<const AdmSetting> settings, bool skips_scale0,
     const Execution& exec) {
   Workspace workspace;
-  return adm_cpu(
+  return adm_by_tasks(
       planes.reference, {&planes.distorted, 1}, settings, skips_scale0, workspace, exec)[0];
 }
 
@@ -89,7 +90,7 @@ TEST_P(VmafFeatures, MotionHasTheBitsOfTheLoops) {
     const std::int64_t expected = reference_motion_sad(planes.reference, planes.distorted);
     EXPECT_GT(expected, 0);
     on_every_backend([&](const Execution& exec) {
-      EXPECT_EQ(motion_sad_cpu(planes.reference, planes.distorted, exec), expected);
+      EXPECT_EQ(motion_sad_by_tasks(planes.reference, planes.distorted, exec), expected);
     });
   });
 }
@@ -108,11 +109,15 @@ TEST_P(VmafFeatures, SeveralDistortedPlanesHaveTheBitsOfEach) {
     }
     on_every_backend([&](const Execution& exec) {
       Workspace workspace;
-      EXPECT_TRUE(vif_cpu(planes.reference, distorted, kLimits, false, workspace, exec) == vif);
-      EXPECT_TRUE(adm_cpu(planes.reference, distorted, kSettings, false, workspace, exec) == adm);
+      EXPECT_TRUE(
+          vif_by_tasks(planes.reference, distorted, kLimits, false, workspace, exec) == vif);
+      EXPECT_TRUE(
+          adm_by_tasks(planes.reference, distorted, kSettings, false, workspace, exec) == adm);
       const std::span one(&distorted[1], 1);  // in memory that more have used
-      EXPECT_TRUE(vif_cpu(planes.reference, one, kLimits, false, workspace, exec)[0] == vif[1]);
-      EXPECT_TRUE(adm_cpu(planes.reference, one, kSettings, false, workspace, exec)[0] == adm[1]);
+      EXPECT_TRUE(
+          vif_by_tasks(planes.reference, one, kLimits, false, workspace, exec)[0] == vif[1]);
+      EXPECT_TRUE(
+          adm_by_tasks(planes.reference, one, kSettings, false, workspace, exec)[0] == adm[1]);
     });
   });
 }
@@ -124,11 +129,11 @@ TEST(VmafFeature, HasTheSameBitsForAnyNumberOfThreads) {
   const PlanePair planes = pair.planes();
   const VifSums vif = vif_of(planes, kLimits, false, {});
   const AdmSums adm = adm_of(planes, kSettings, false, {});
-  const std::int64_t motion = motion_sad_cpu(planes.reference, planes.distorted, {});
+  const std::int64_t motion = motion_sad_by_tasks(planes.reference, planes.distorted, {});
   on_every_backend([&](const Execution& exec) {
     EXPECT_TRUE(vif_of(planes, kLimits, false, exec) == vif);
     EXPECT_TRUE(adm_of(planes, kSettings, false, exec) == adm);
-    EXPECT_EQ(motion_sad_cpu(planes.reference, planes.distorted, exec), motion);
+    EXPECT_EQ(motion_sad_by_tasks(planes.reference, planes.distorted, exec), motion);
   });
 }
 
@@ -156,7 +161,8 @@ TEST(VmafFeature, MotionOfDifferencesAboutHalfTheRangeHasTheBitsOfTheLoops) {
       const std::int64_t expected = reference_motion_sad(a, b);
       EXPECT_GT(expected, 0);
       on_every_backend([&](const Execution& exec) {
-        EXPECT_EQ(motion_sad_cpu(a, b, exec), expected) << bit_depth << " bits, " << difference;
+        EXPECT_EQ(motion_sad_by_tasks(a, b, exec), expected)
+            << bit_depth << " bits, " << difference;
       });
     }
   }
@@ -247,8 +253,10 @@ TEST(VmafFeature, NumbersAreLibvmafs) {
       };
       const PlanePair planes = clip.frame(frame);
       const std::span distorted(&planes.distorted, 1);
-      const VifSums vif = vif_cpu(planes.reference, distorted, limits, false, workspace, {})[0];
-      const AdmSums adm = adm_cpu(planes.reference, distorted, settings, false, workspace, {})[0];
+      const VifSums vif =
+          vif_by_tasks(planes.reference, distorted, limits, false, workspace, {})[0];
+      const AdmSums adm =
+          adm_by_tasks(planes.reference, distorted, settings, false, workspace, {})[0];
       for (std::size_t i = 0; i < 2; ++i) {
         const std::string suffix = i == 0 ? "" : "_egl_1";
         const VifScores of_vif = vif_scores(vif, i, false);
@@ -264,7 +272,7 @@ TEST(VmafFeature, NumbersAreLibvmafs) {
       }
       if (frame == 0) continue;
       const std::int64_t sad =
-          motion_sad_cpu(clip.frame(frame - 1).reference, planes.reference, {});
+          motion_sad_by_tasks(clip.frame(frame - 1).reference, planes.reference, {});
       expect("VMAF_integer_feature_motion_sad_score",
           static_cast<double>(sad) / 256 / static_cast<double>(clip.width() * clip.height()));
     }

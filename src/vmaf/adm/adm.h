@@ -9,10 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "similis/execution.hpp"
 #include "src/vmaf/frame_tasks.h"
 #include "src/vmaf/plane.h"
-#include "src/vmaf/workspace.h"
 
 namespace similis::vmaf_internal {
 
@@ -67,10 +65,6 @@ std::size_t adm_workspace_bytes(std::int64_t width, std::int64_t height, std::si
 void add_adm_tasks(const Plane& reference, std::span<const Plane> distorted,
     std::span<const AdmSetting> settings, bool skips_scale0, std::byte* memory, FrameTasks& tasks,
     std::vector<AdmSums>& sums);
-/// The same on exec's threads.
-std::vector<AdmSums> adm_cpu(const Plane& reference, std::span<const Plane> distorted,
-    std::span<const AdmSetting> settings, bool skips_scale0, Workspace& workspace,
-    const Execution& exec);
 
 struct AdmScores {
   double adm2 = 1, aim = 0, adm3 = 1;

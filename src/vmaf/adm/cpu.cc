@@ -147,17 +147,5 @@ void add_adm_tasks(const Plane& reference, std::span<const Plane> distorted,
   }
 }
 
-std::vector<AdmSums> adm_cpu(const Plane& reference, std::span<const Plane> distorted,
-    std::span<const AdmSetting> settings, bool skips_scale0, Workspace& workspace,
-    const Execution& exec) {
-  std::byte* const memory =
-      workspace.at_least(adm_workspace_bytes(reference.width, reference.height, distorted.size()));
-  FrameTasks tasks;
-  std::vector<AdmSums> sums;
-  add_adm_tasks(reference, distorted, settings, skips_scale0, memory, tasks, sums);
-  tasks.run(exec);
-  return sums;
-}
-
 }  // namespace similis::vmaf_internal
 #endif

@@ -331,13 +331,5 @@ void add_motion_tasks(
   });
 }
 
-std::int64_t motion_sad_cpu(const Plane& earlier, const Plane& later, const Execution& exec) {
-  std::atomic<std::int64_t> sum = 0;
-  FrameTasks tasks;
-  add_motion_tasks(earlier, later, tasks, sum);
-  tasks.run(exec);
-  return sum;
-}
-
 }  // namespace similis::vmaf_internal
 #endif

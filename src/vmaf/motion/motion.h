@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 
-#include "similis/execution.hpp"
 #include "src/vmaf/frame_tasks.h"
 #include "src/vmaf/plane.h"
 
@@ -21,7 +20,5 @@ std::int64_t reference_motion_sad(const Plane& earlier, const Plane& later);
 /// run.
 void add_motion_tasks(
     const Plane& earlier, const Plane& later, FrameTasks& tasks, std::atomic<std::int64_t>& sum);
-/// The same on exec's threads.
-std::int64_t motion_sad_cpu(const Plane& earlier, const Plane& later, const Execution& exec);
 
 }  // namespace similis::vmaf_internal

@@ -149,17 +149,5 @@ void add_vif_tasks(const Plane& reference, std::span<const Plane> distorted,
   }
 }
 
-std::vector<VifSums> vif_cpu(const Plane& reference, std::span<const Plane> distorted,
-    std::span<const double> gain_limits, bool skips_scale0, Workspace& workspace,
-    const Execution& exec) {
-  std::byte* const memory =
-      workspace.at_least(vif_workspace_bytes(reference.width, reference.height, distorted.size()));
-  FrameTasks tasks;
-  std::vector<VifSums> sums;
-  add_vif_tasks(reference, distorted, gain_limits, skips_scale0, memory, tasks, sums);
-  tasks.run(exec);
-  return sums;
-}
-
 }  // namespace similis::vmaf_internal
 #endif

@@ -9,10 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "similis/execution.hpp"
 #include "src/vmaf/frame_tasks.h"
 #include "src/vmaf/plane.h"
-#include "src/vmaf/workspace.h"
 
 namespace similis::vmaf_internal {
 
@@ -43,10 +41,6 @@ std::size_t vif_workspace_bytes(std::int64_t width, std::int64_t height, std::si
 void add_vif_tasks(const Plane& reference, std::span<const Plane> distorted,
     std::span<const double> gain_limits, bool skips_scale0, std::byte* memory, FrameTasks& tasks,
     std::vector<VifSums>& sums);
-/// The same on exec's threads.
-std::vector<VifSums> vif_cpu(const Plane& reference, std::span<const Plane> distorted,
-    std::span<const double> gain_limits, bool skips_scale0, Workspace& workspace,
-    const Execution& exec);
 
 /// Information of the distorted and of the reference image at each scale.
 struct VifScores {
