@@ -17,7 +17,7 @@ import tempfile
 from wheel_files import dist_info, rewritten
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# What would be wrong of this wheel.
+# Would be wrong of this wheel.
 LEFT_OUT = "Classifier: Operating System :: POSIX :: Linux"
 
 

@@ -188,8 +188,8 @@ PyObject* scale(PyObject*, PyObject* const* given, std::ptrdiff_t count) {
   return has_run ? PyLong_FromLong(status) : nullptr;
 }
 
-// Whether the result of a function, which is freed, is true: 0 for None, False and 0; -1 if it is
-// null.
+// Returns 1 if the result of a function is true, 0 for None, False and 0, and -1 if it is null.
+// Frees the result.
 int is_true(PyObject* result) {
   if (result == nullptr) return -1;
   const int is = PyObject_IsTrue(result);
@@ -206,7 +206,7 @@ std::int64_t threads_of_torch() {
   return threads;
 }
 
-// Whether no mode, trace, profiler, transform of torch.func or forward mode sees operators.
+// Returns true if no mode, trace, profiler, transform of torch.func or forward mode sees operators.
 bool nobody_looks() {
   for (PyObject* const each : torch.looks) {
     if (is_true(PyObject_CallFunctionObjArgs(each, nullptr)) != 0) return false;
@@ -218,7 +218,7 @@ bool nobody_looks() {
   return is_known && depth < 0;
 }
 
-// Whether a tensor is of torch's own types, and not negated lazily.
+// Returns true if a tensor is of torch's own types, and not negated lazily.
 bool is_plain(PyObject* object) {
   PyObject* const type = PyObject_Type(object);
   Py_DecRef(type);  // the object keeps it
@@ -232,7 +232,7 @@ PyObject* are_plain(PyObject*, PyObject* const* given, std::ptrdiff_t count) {
   return PyErr_Occurred() != nullptr ? nullptr : PyBool_FromLong(are);
 }
 
-// Whether layouts.py leaves such an image as it is.
+// Returns true if layouts.py leaves such an image as it is.
 bool is_usual_image(const similis_tensor& image) {
   constexpr int kUnsigned = 1, kFloat = 2, kBfloat = 4;
   const int code = image.dtype.code, bits = image.dtype.bits;
@@ -249,9 +249,9 @@ bool is_dense(const similis_tensor& tensor) {
   return true;
 }
 
-// What compute() does, in bytes: three 64-bit numbers and the place of each tensor of the call. The
-// tensors that are given have places from 0 on, the new ones from kFirstNew; a place where there is
-// none stands for a tensor that is left out.
+// The plan of a compute() in bytes: three 64-bit numbers and the place of each tensor of the call.
+// The tensors that are given have places from 0 on, the new ones from kFirstNew; a place where
+// there is none stands for a tensor that is left out.
 struct Plan {
   static constexpr std::size_t kFirstNew = 8;
 

@@ -13,7 +13,7 @@
 
 namespace similis_binding {
 
-/// Workspaces from the framework's allocator. What a call leaves is given back at its end.
+/// Workspaces from the framework's allocator. The rest of a call is given back at its end.
 class FrameworkMemory {
  public:
   explicit FrameworkMemory(const ExchangeTable& table) : table_(table) {}

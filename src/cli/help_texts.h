@@ -19,7 +19,7 @@ inline constexpr const char* kExitStatus = R"(Exit status:
   3  a score misses a limit of --fail-below or --fail-above
   128 + N  signal N ended the run; its scores so far are written)";
 
-// Of a command that has no scores.
+// For a command that has no scores.
 inline constexpr const char* kWholeExitStatus = R"(Exit status:
   0  success
   1  something could not be read, computed or written; stderr names it

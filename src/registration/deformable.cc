@@ -34,7 +34,7 @@ constexpr const char* kByCallback = "callback";
 // aliasing, a level sees less of the edges that it is to move.
 constexpr double kSoftness = 0.35;
 
-// What noise adds to the fluid smoothing at full resolution: from kQuiet on, a share of the
+// Noise adds to the fluid smoothing at full resolution: from kQuiet on, a share of the
 // intensities' range, one voxel for each kOneVoxel, up to one. Coarser levels have less noise, as
 // their images are smoothed. In a plane the smoothing averages a tenth of the voxels, and noise
 // counts as kInPlane times as much.
@@ -51,8 +51,8 @@ double damping_by_noise(double noise) {
   return kDamping * std::pow(std::max(noise / kUndamped, 1.0), 4);
 }
 
-// Whether the last level takes Gauss-Newton steps: those of the greedy stage in volumes with a
-// mask, by LNCC, whose curvature they take.
+// Returns true if the last level takes Gauss-Newton steps: those of the greedy stage in volumes
+// with a mask, by LNCC, whose curvature they take.
 bool takes_curvature(
     RegisterStage stage, const StageImages& images, const RegisterOptions& options) {
   const bool has_mask = !images.fixed.mask.empty() || !images.moving.mask.empty();

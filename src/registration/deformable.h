@@ -50,7 +50,7 @@ struct LevelImages : LevelPair {
   const Map& affine;
 };
 
-/// What a stage registers; labels have no channels where no metric is dice.
+/// The images that a stage registers; labels have no channels where no metric is dice.
 struct StageImages {
   const Image &fixed, &moving, &fixed_labels, &moving_labels;
 };
@@ -69,7 +69,7 @@ struct LevelRun {
   /// By how much the loss must fall in an iteration. Steps of one length leave the loss on a
   /// plateau from which shorter ones go on, so a level does not end before they become shorter.
   double tolerance(int iteration) const;
-  /// Whether the loss no longer falls.
+  /// Returns true if the loss no longer falls.
   bool is_converged(const RegisterLevel& report) const;
 };
 
@@ -96,7 +96,7 @@ class SteppedLevel : public DeformableLevel {
   virtual double least() const = 0;  ///< determinant of the displacement
 };
 
-/// How often a step that no repair makes valid is halved.
+/// The number of times that a step is halved if no repair makes it valid.
 constexpr int kHalvings = 4;
 
 /// Rounds a field of f64 to multiples of rounding_unit(largest). A field of f32 stays.

@@ -32,7 +32,7 @@ Matrix operator+(const Matrix& a, const Matrix& b);
 Point operator+(const Point& a, const Point& b);
 Point operator-(const Point& a, const Point& b);
 double determinant(const Matrix& a);
-/// Whether the matrix flattens space, up to rounding, whatever the unit of length.
+/// Returns true if the matrix flattens space, up to rounding, whatever the unit of length.
 bool is_singular(const Matrix& a);
 Matrix inverse(const Matrix& a);
 Matrix transposed(const Matrix& a);

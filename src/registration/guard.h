@@ -19,7 +19,7 @@ struct Guarded {
   std::int64_t repaired = 0;  ///< voxels below the bound before the first repair
 };
 
-/// How often a repair is tried.
+/// The number of times that a repair is tried.
 constexpr int kRepairs = 20;
 
 /// The view of a field in a box.
@@ -30,7 +30,7 @@ void smooth_about(const Grid& grid, const Box& bad, const Tensor& u, double boun
     const Tensor& field, const Execution& exec);
 
 /// Smooths u about the voxels of the box `bad` that are below the bound, which no others are, until
-/// there is none, kRepairs times at most. Whether none is left.
+/// there is none, kRepairs times at most. Returns true if none is left.
 bool repair(const Grid& grid, const Box& bad, const Tensor& u, double bound, const Execution& exec);
 
 /// The boxes about groups of voxels in `box` where u is below the bound. Voxels that are at most 2

@@ -19,7 +19,7 @@ struct Image {
   Tensor allocated(std::int64_t components, const Execution& exec) const {
     return allocate(grid.image_shape(components), values.dtype, grid.device, exec);
   }
-  /// Of f32.
+  /// The mask in f32.
   const float* mask_elements() const { return mask.empty() ? nullptr : mask.elements<float>(); }
   /// Those that count.
   std::int64_t count(const Execution& exec) const;

@@ -20,7 +20,7 @@ inline constexpr std::array kPresetNames = {"quick", "balanced", "accurate"};
 /// The last is a map of the caller.
 inline constexpr std::array kStartNames = {"auto", "centers", "moments", "identity", "given"};
 
-/// Whether the linear stages take the metric.
+/// Returns true if the linear stages take the metric.
 inline bool is_linear(RegisterMetric metric) {
   return metric != RegisterMetric::lncc && metric != RegisterMetric::dice;
 }

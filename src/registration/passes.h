@@ -81,7 +81,7 @@ std::int64_t weigh_inside(const GridRows& rows, const Map& voxels, const Grid& t
 std::int64_t drop_below(
     const GridRows& rows, Reals value, double least, Reals weights, const Execution& exec);
 
-/// How many elements are not 0.
+/// Returns the number of elements that are not 0.
 std::int64_t count_nonzero(const GridRows& rows, Reals mask, const Execution& exec);
 
 struct Moments {
@@ -116,8 +116,8 @@ double largest_square(const GridRows& rows, Reals field, const Execution& exec);
 /// out = m·in for each vector, in f64, rounded once; in may be out.
 void turn(const GridRows& rows, const Matrix& m, Reals in, Reals out, const Execution& exec);
 
-/// What a field of f64, whose vectors are about as long as `largest` at most, is rounded to
-/// multiples of, so that devices which differ in the last digits of their sums go on from the same
+/// A field of f64, whose vectors are about as long as `largest` at most, is rounded to multiples of
+/// this unit, so that devices which differ in the last digits of their sums go on from the same
 /// bits; and a number likewise, to 30 bits.
 SIMILIS_HOST_DEVICE double rounding_unit(double largest) {
   constexpr int kBits = 16;
@@ -171,8 +171,8 @@ struct Spread {
   float least = 0, most = 0;
 };
 Spread spread(const GridRows& rows, const float* values, const float* mask, const Execution& exec);
-/// Of the values above `least` where the mask is not 0, the one with so many before it in ascending
-/// order, and its successor (itself for the last).
+/// Among the values above `least` where the mask is not 0: the one with so many before it in
+/// ascending order, and its successor (itself for the last).
 struct Neighbours {
   float value = 0, next = 0;
 };

@@ -94,7 +94,7 @@ void registration_internal::check_options(const RegisterOptions& options) {
 
 namespace {
 
-// Whether they are images is asked elsewhere.
+// Another function asks if they are images.
 void require_alike(const Extents& fixed, const Extents& moving) {
   const int axes = fixed.rank() - 2, of_moving = moving.rank() - 2;
   if (axes < 2 || of_moving < 2) return;
@@ -189,10 +189,10 @@ Box moved_box(const Grid& grid, const Tensor& w, const Box& box, const Execution
   return result;
 }
 
-// Sets the displacement to u, and returns the inverse in voxels. Where u shears much, the inverse
+// Sets the displacement to u, and returns the inverse in voxels. If u shears much, the inverse
 // may fold between its voxels though u does not. Its repair would take it millimetres away from u's
-// inverse, so u is smoothed there instead, in each spot of a few voxels. What is left in the end is
-// for the repair.
+// inverse, so u is smoothed there instead, in each spot of a few voxels. The repair takes the
+// rest in the end.
 Tensor set_displacement(
     const Grid& grid, const Tensor& u, double bound, Registration& result, const Execution& exec) {
   constexpr int kTries = 4;
@@ -231,8 +231,8 @@ RegisterSummary inverse_error(
   return lengths(GridRows(grid), back.elements<float>(), exec);
 }
 
-// Whether `moving` is the base of a symmetric registration: the image with fewer voxels, whose grid
-// makes it cheaper, else the one that its grid or its intensities put first.
+// Returns true if `moving` is the base of a symmetric registration: the image with fewer voxels,
+// whose grid makes it cheaper, else the one that its grid or its intensities put first.
 bool is_base(const Image& moving, const Image& fixed, const Execution& exec) {
   constexpr double kSame = 1e-9;  // sums of two devices differ by less
   const auto numbers_of = [&](const Image& image) {

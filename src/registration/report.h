@@ -17,7 +17,7 @@ struct ReportedSimilarity {
   RegisterSimilarity before, affine, after;
 };
 
-/// Of the voxels in fixed's mask that a map leads to voxels of moving's mask alone. before: the
+/// Takes only voxels in fixed's mask that a map leads to voxels of moving's mask. before: the
 /// images where the world has them; affine: moved by A alone.
 ReportedSimilarity reported_similarity(const Registration& registration, const Volume& fixed,
     const Volume& moving, const ReportMasks& masks, const Execution& exec);

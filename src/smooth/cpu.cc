@@ -124,7 +124,7 @@ void weighted_sums(const T* HWY_RESTRICT from, std::int64_t pitch, const std::ve
   }
 }
 
-// Whether the voxels of a row are numbers of type T side by side.
+// Returns true if the voxels of a row are numbers of type T side by side.
 template <class T> bool has_dense_rows(const TensorView& view) {
   const std::int64_t components = view.shape[kComponent];
   return view.dtype == (sizeof(T) == 8 ? DType::f64 : DType::f32) &&

@@ -194,7 +194,7 @@ bool is_dense(const Elements& view, const Extents& shape) {
   return true;
 }
 
-// Whether rows_kernel takes the pass.
+// Returns true if rows_kernel takes the pass.
 bool fits_rows(const DirectPass& p, const Extents& shape, DType arithmetic) {
   constexpr std::int64_t kMost = std::int64_t{1} << 31;  // that 32 bits hold
   return p.axis == kX && p.outside != Outside::folded && p.from.dtype == arithmetic &&

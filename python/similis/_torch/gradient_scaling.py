@@ -47,7 +47,7 @@ def bound_of_one(text: str, spatial: int) -> Optional[float]:
 
 
 def _bound_of_ssim(measure: measures.Measure, spatial: int) -> Optional[float]:
-    """Of SSIM, mixed with |x - y| or not.
+    """The bound of SSIM's gradient, mixed with |x - y| or not.
 
     A factor (2ab + C) / (a² + b² + C) of SSIM changes by at most √(2 / C) per unit of a. If a is a
     mean, that unit is the pixel's weight w; if a is a deviation, it is √w at most, by Cauchy and
@@ -68,7 +68,7 @@ def _bound_of_ssim(measure: measures.Measure, spatial: int) -> Optional[float]:
 
 
 def _bound_of_lncc(measure: measures.Measure, spatial: int) -> Optional[float]:
-    """Of LNCC, squared or signed.
+    """The bound of LNCC's gradient, squared or signed.
 
     A pixel of weight w changes A by √(kw)·√C and B by 2·√(kw)·√B at most, by Cauchy and Schwarz, so
     A² / (BC) changes by 4·√(kw / B), of which B is no less than smooth_dr·k. The weights of a pixel

@@ -377,8 +377,8 @@ def is_plain(x: Tensor, y: Tensor) -> bool:
 
 
 def largest(image: Tensor) -> float:
-    """Of a tensor on the CPU, by NumPy: torch's threads take longer to wake than this does. Of
-    16-bit floats, which neither reads in vectors, every 64th row is looked at."""
+    """The largest value of a tensor on the CPU, by NumPy, as torch's threads take longer to wake.
+    In 16-bit floats, which neither reads in vectors, it looks at every 64th row."""
     image = image.detach()
     if image.dtype not in _FULL:
         image = image[..., ::64, :].float()

@@ -42,7 +42,7 @@ class Refused(Exception):
 
 
 def number(measure: measures.Measure, x: Tensor) -> Tensor:
-    """What to allocate the value of a measure like that is one number."""
+    """A tensor like which to allocate the value of a measure that is one number."""
     dtype, device, number = measure.number
     if x.dtype is not dtype or x.get_device() != device:
         number = number_like(measure.in_float64 or x.dtype is torch.float64, x.device)
@@ -167,7 +167,7 @@ _evaluated = applied_plainly(_Evaluation)
 _evaluated_late = applied_plainly(_LateEvaluation)
 
 
-# What torch, the bindings and an autograd.Function raise for tensors of another kind. The way that
+# Exceptions of torch, the bindings and an autograd.Function for other tensors. The way that
 # asks in full raises it again.
 NOT_PLAIN = (Refused, RuntimeError, ValueError, TypeError, KeyError, BufferError)
 
@@ -195,7 +195,7 @@ def _weights(mask: Optional[Tensor]) -> Optional[Tensor]:
 
 
 def _scale(measure: measures.Measure, x: Tensor, has_mask: bool) -> Optional[float]:
-    """What gradients of f16 images of a measure that is one number are scaled by; None: they wait."""
+    """The factor of f16 gradients of a measure that is one number; None: they wait."""
     return gradient_scaling.power_of_two(measure.described, x.shape, has_mask)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PSNR of torch's tensors: the logarithm of the library's mean squared error.
 
-A training step of plain images has one autograd.Function, as that of mse() has. Where somebody
+A training step of plain images has one autograd.Function, as that of mse() has. If somebody
 looks between autograd and the library, torch's operators take the logarithm of evaluate()'s error.
 """
 

@@ -129,7 +129,7 @@ def _merged(
 ) -> tuple[list[Tensor], list[Any], Optional[Tensor]]:
     """Means and covariances of the pixels that a window along this axis sees, from those of each.
 
-    weight: of each pixel; None: all are 1. Where the window sees no weight, both are 0.
+    weight: of each pixel; None: all are 1. If the window sees no weight, both are 0.
     """
     count = means[0].shape[axis] - len(taps) + 1
 

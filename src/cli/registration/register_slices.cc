@@ -87,7 +87,7 @@ SlicePlaces places_of(const Tensor& displacement, const RegisterInput& fixed,
   return places;
 }
 
-// Whether voxels along an axis go mostly to the back or to the feet.
+// Returns true if voxels along an axis go mostly to the back or to the feet.
 bool leads_down(const media::Grid& grid, std::size_t axis) {
   const auto& rows = grid.voxel_to_world.rows;  // to the right, front and top
   std::size_t most = 0;

@@ -44,8 +44,8 @@ Affine from_columns(const Columns& columns, const Point& offset) {
 Affine qform(const NiftiHeader& header) {
   auto [b, c, d] = header.quaternion;
   const double rest = b * b + c * c + d * d;
-  // Of half a turn, whose a is 0, floats leave a rest that would turn by 0.03°; NIfTI's own library
-  // takes as much for rounding.
+  // Half a turn, whose a is 0, leaves a rest of floats that would turn by 0.03°; NIfTI's own
+  // library takes as much for rounding.
   constexpr double kRounding = 1e-7;
   double a = std::sqrt(std::max(1 - rest, 0.0));
   if (1 - rest < kRounding) {

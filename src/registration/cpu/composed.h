@@ -7,15 +7,15 @@
 
 namespace similis::registration_internal {
 
-/// What becomes of d(x) + u(x + d(x)), d = factor·along.
+/// Options for d(x) + u(x + d(x)), d = factor·along.
 struct Composition {
   double factor = 1;
   double smoothing = 0;  ///< σ of a Gaussian in voxels
   double unit = 0;       ///< sums become multiples of it, in f64; 0: they stay
 };
 
-/// Whether compose_cpu() takes such fields: volumes on the CPU, and a Gaussian of one voxel's
-/// reach.
+/// Returns true if compose_cpu() takes such fields: volumes on the CPU, and a Gaussian of one
+/// voxel's reach.
 bool can_compose_cpu(const Grid& grid, const Composition& how);
 
 /// `to` is neither `along` nor u, which may be one. Bits do not depend on threads.

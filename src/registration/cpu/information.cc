@@ -31,7 +31,7 @@ namespace similis::registration_internal {
 constexpr int kTaps = 4;
 constexpr std::int64_t kMostTasks = 48;
 
-// What both passes know. Arrays of the volume are null where a pass has none.
+// The arguments of both passes. Arrays of the volume are null where a pass has none.
 struct InformationPass {
   FusedVolumes<double> volumes;
   int bins;

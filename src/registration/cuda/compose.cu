@@ -39,8 +39,8 @@ constexpr int kSumsOfThread = 2;
 constexpr int kPairThreads = kWarp / kPair;
 static_assert(kPair * kPairThreads >= kTileColumns);
 
-// What depends on the type: in f64 a tile has half as many rows, which every GPU's shared memory
-// holds.
+// Sizes that depend on the type: in f64 a tile has half as many rows, which every GPU's shared
+// memory holds.
 template <class T> struct Sizes {
   static constexpr int rows = sizeof(T) == sizeof(float) ? 16 : 8;
   static constexpr int field_rows = rows + 2 * kRim, field_plane = kFieldPitch * field_rows;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Greedy iterations on a GPU, fused: no host between them, and fields that take turns in three
-// buffers. Full resolution is in f32, coarse levels in f64. Of an iteration, on a level's grid of
+// buffers. Full resolution is in f32, coarse levels in f64. An iteration on a level's grid of
 // volumes with one channel:
 //
 //   windows_kernel    F, J ─> slopes of LNCC by its averages, in a buffer; the loss
@@ -27,7 +27,7 @@ namespace similis::registration_internal::cuda {
 constexpr int kBatch = 10;          // iterations between two looks of the host
 constexpr int kLossesOfSlope = 10;  // as the CPU's
 
-/// What is known of an iteration.
+/// The record of an iteration.
 struct Record {
   double loss;
   unsigned long long bad;  ///< voxels below the least determinant after it
@@ -87,7 +87,7 @@ template <class T> void set_images(const Image& fixed, const Image& moving, Volu
   }
 }
 
-/// What all kernels of a level know.
+/// The arguments of all kernels of a level.
 template <class T> struct Level : Volumes<T> {
   T* j;
   double* partials;  ///< of blocks
@@ -99,7 +99,7 @@ template <class T> struct Level : Volumes<T> {
 };
 template <class T> Level<T> fused_level(const Image& fixed, const Image& moving, const Map& voxels);
 
-/// Whether the kernels take the image: a volume with one channel, whose planes they count in 32
+/// True if the kernels take the image: a volume with one channel, whose planes they count in 32
 /// bits.
 bool is_fusable(const Image& image);
 /// Sets the weights of one LNCC and at most one NCC, and returns LNCC's window size; 0 for other

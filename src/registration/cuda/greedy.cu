@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A level of the greedy stage by fused kernels. The host queues kBatch iterations and then looks at
-// what became of them. Where the guard found a fold, later iterations of the batch did nothing, so
+// their results. If the guard found a fold, later iterations of the batch did nothing, so
 // that u, g and the new field are as they were left: the host repairs the field, or halves the
 // step.
 #include <algorithm>
@@ -136,7 +136,7 @@ template <class T> class FusedGreedyLevel : public DeformableLevel {
   // Number 1 is the warp before a batch.
   static int number_of(int in_batch) { return in_batch + 2; }
 
-  // How many iterations of a batch moved the field for good.
+  // Returns the number of iterations of a batch that moved the field for good.
   static int taken_of(const State& state, int told, int count) {
     int taken = told;
     while (taken < count && (state.limit == 0 || number_of(taken) <= state.limit) &&

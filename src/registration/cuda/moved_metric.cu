@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fused kernels know of two images, and the metrics of one that a field moves by them.
+// The two images as the fused kernels take them, and the metrics of one that a field moves by them.
 #include "src/registration/moved_metric.h"
 
 #include <algorithm>

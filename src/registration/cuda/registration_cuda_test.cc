@@ -248,7 +248,7 @@ TEST(RegistrationCuda, RefusesImagesOnTwoDevices) {
       "register: fixed is on cuda:0 but moving on cpu; they must be on one device");
 }
 
-// What an allocator holds, and held at most.
+// The bytes that an allocator holds, and the most that it held.
 struct Held {
   std::size_t now = 0, most = 0;
 };

@@ -33,7 +33,7 @@ template <int radius, class T> constexpr int kPairBlocks = kIsF32<T>&& radius < 
 // 16 bytes that are loaded and stored at once.
 template <class T> struct alignas(16) Together { T values[16 / sizeof(T)]; };
 
-// What a tile with its rim takes.
+// The extents of a tile with its rim.
 template <int radius, int own_rows = kRows> struct Rim {
   static constexpr int rows = own_rows + 2 * radius;
   static constexpr int columns = kColumns + 2 * radius;
@@ -167,7 +167,7 @@ template <class T, int radius, int maps> struct OwnWindow {
 constexpr int kPair = 2;  // neighbours along y that a thread of `windows` takes
 constexpr int kPairRows = kPair * kRows;
 
-// Sums of the windows of a thread's pair. What both windows hold along y is added once, so that
+// Sums of the windows of a thread's pair. Rows that both windows share are added once, so that
 // two windows read 2·radius + 2 sums of a plane and not 4·radius + 2.
 template <class T, int radius, int maps> struct PairWindows {
   static constexpr int kWindow = 2 * radius + 1;

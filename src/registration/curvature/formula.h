@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a voxel adds to the curvature of LNCC, and a step divided by a smoothed one.
+// The share of a voxel in the curvature of LNCC, and a step divided by a smoothed one.
 #pragma once
 
 #include <cstdint>

@@ -91,7 +91,7 @@ TEST(Preconditioner, IsEmptyWhereTheImageShowsNothing) {
   EXPECT_TRUE(preconditioner(image_by(grid, [](const Point&) { return 0.5; }), 3, 1, {}).empty());
 }
 
-// What a mask leaves out, and its rim, are no edges.
+// Voxels that a mask leaves out, and its rim, are no edges.
 TEST(Preconditioner, DoesNotSeeWhatAMaskLeavesOut) {
   const Grid grid = grid_of(3, {24, 25, 23}, {2, 2, 2});
   const auto show = [](const Point& at) { return 0.5 + 0.2 * std::sin(0.7 * at[1]); };

@@ -32,7 +32,7 @@ TEST(UnusualImages, SimilarityLeavesGapsOut) {
   EXPECT_NEAR(found.ncc, whole.ncc, 1e-3);
   EXPECT_NEAR(found.mi, whole.mi, 0.02);
   EXPECT_NEAR(found.lncc, whole.lncc, 0.02);
-  // What stands in a gap does not matter.
+  // Values in a gap do not matter.
   own.elements<float>()[810] = 1e6f;
   other.elements<float>()[700] = -1e6f;
   const RegisterSimilarity again = register_similarity(f.data, m.data);
