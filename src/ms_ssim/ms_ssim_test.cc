@@ -66,12 +66,12 @@ TEST_P(MsSsim, MatchesTheReference) {
   options.downsample = rule;
   const double range = dtype == DType::u8 ? 255 : 1;
   const auto [x, y] = ssim_internal::textured(shape, dtype, layout, Layout::dense, range);
-  const auto of_gradient_on = [dtype](bool on_gpu) {
-    return dtype == DType::f64    ? 1e-11
-           : dtype == DType::f16  ? 0x1p-11
-           : dtype == DType::bf16 ? 0x1p-8
-           : on_gpu               ? 2e-5  // levels are f32 there
-                                  : 1e-5;
+  const auto of_gradient_on = [of = dtype](bool on_gpu) {
+    return of == DType::f64    ? 1e-11
+           : of == DType::f16  ? 0x1p-11
+           : of == DType::bf16 ? 0x1p-8
+           : on_gpu            ? 2e-5  // levels are f32 there
+                               : 1e-5;
   };
   for (const Reduction reduction : kReductions) {
     options.reduction = reduction;

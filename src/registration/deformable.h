@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "src/registration/guard.h"
-#include "src/registration/linear.h"
+#include "src/registration/linear/linear.h"
 
 namespace similis::registration_internal {
 

@@ -15,7 +15,7 @@
 #include "src/registration/cuda/fused.h"
 #include "src/registration/deformable.h"
 #include "src/registration/levels.h"
-#include "src/registration/linear.h"
+#include "src/registration/linear/linear.h"
 #include "src/registration/test_images.h"
 #include "src/smooth/smooth.h"
 #include "tests/on_gpu.h"
