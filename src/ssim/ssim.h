@@ -81,8 +81,6 @@ void ssim_vulkan(const Pass& pass, const Execution& exec);
 
 /// True if ssim_cuda() runs this pass in f32, through kernels that can halve images on the way.
 bool uses_sliding_window(const Pass& pass);
-/// True if ssim_cuda() runs it in f32 through the separable kernels, which volumes take.
-bool uses_separable(const Pass& pass);
 
 /// C1 and C2, from options that are checked.
 Constants<double> constants_of(

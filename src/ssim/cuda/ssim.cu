@@ -238,15 +238,16 @@ TensorView mask_of_rows(const Pass& pass, const Execution& exec, std::shared_ptr
   return TensorView(memory.get(), shape, strides, DType::u8, pass.x.device);
 }
 
-}  // namespace
-
-bool uses_sliding_window(const Pass& pass) { return can_halve_on_the_way(CudaPlan(pass, {})); }
-
+// The separable kernels take f32, volumes above all.
 bool uses_separable(const Pass& pass) {
   const CudaPlan plan(pass, {});
   const bool has_slices = plan.geometry.extent[0] > 1 || !pass.middle.empty();
   return can_separate(plan) && (has_slices || !can_take_any_window(plan));
 }
+
+}  // namespace
+
+bool uses_sliding_window(const Pass& pass) { return can_halve_on_the_way(CudaPlan(pass, {})); }
 
 void ssim_cuda(const Pass& given, const Execution& exec) {
   const gpu::Current current(given.x.device);
